@@ -12,11 +12,12 @@ objective and by the settings in which groups differ, or by those of `--label`. 
 table has a column for each question (encoder, probe, number of labels), with the mean
 and sample deviation over a group's runs, after their last round, and a row for each
 model that a method gives. The program writes to the folder `--out`: `comparison.csv`
-(all numbers), tables for a document that fit a page (`comparison.md`, with the best
-mean of a column in bold), the curves as PNG, SVG and PDF, and `comparison.html`, a
-self-contained page with table and curves. Unfinished runs are named, and count only if
-no run of their group has finished. Groups whose numbers agree to the last digit are
-named too.
+(all numbers), tables for a document (`comparison.md`, and with `--formats=latex`
+`comparison_page.tex` and `comparison_column.tex`), the curves as PNG, SVG and PDF, and
+`comparison.html`, a self-contained page. Where five seeds or more are common, the
+differences of methods are tested, and `ranks.png` shows three and more
+(docs/compare_fairly.md). Unfinished runs are named, and count only if no run of their
+group has finished. Groups whose numbers agree to the last digit are named too.
 
 If runs have numbers per client (`binaries.fedema`: mu, divergence, lambda;
 `binaries.ssfl`: accuracies of the client's own encoder), `clients.png` shows them over

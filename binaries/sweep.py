@@ -115,6 +115,7 @@ def main(options: Options) -> None:
   wanted, told = sweeping.jobs(members, options.seeds, out, options.changes, points)
   for flag in ('label', 'vary_axis'):
     sweeping.check_settings(wanted, flag, getattr(options, flag))
+  sweeping.check_against(wanted, options.against)
   sweeping.check(wanted)
   for member in members:
     print(member.describe(), flush=True)

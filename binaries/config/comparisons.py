@@ -8,7 +8,7 @@ from typing import Literal
 from tff_ssl.computing import kinds
 
 Curve = Literal['accuracy', 'knn', 'loss', 'spread', 'bytes', 'seconds']
-Format = Literal['markdown', 'png', 'svg', 'pdf']
+Format = Literal['markdown', 'latex', 'png', 'svg', 'pdf']
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,11 +24,13 @@ class Comparison(kinds.Kind):
     label: Settings whose values name the groups, as in method,encoder; by default the
       method, the objective and all other settings in which they differ.
     sort_by: A number that sorts groups, best first, as 'linear/10%/accuracy'.
+    against: The method that the others are tested against; by default each is tested
+      against each.
     checkpoint: Which round of each run is compared: the last; the best evaluated round
       by accuracy on its validation split (best); or the best by another number of that
       split, as 'validation/knn/10%/accuracy'.
-    formats: What to write in addition to page and CSV: some of markdown, png, svg
-      and pdf.
+    formats: What to write in addition to page and CSV: some of markdown, latex, png,
+      svg and pdf.
   """
 
   metric: tuple[str, ...] = ()
@@ -36,6 +38,7 @@ class Comparison(kinds.Kind):
   vary_axis: tuple[str, ...] = ()
   label: tuple[str, ...] = ()
   sort_by: str | None = None
+  against: str | None = None
   checkpoint: str = 'last'
   formats: tuple[Format, ...] = typing.get_args(Format)
 

@@ -1,7 +1,6 @@
 """Compares runs: prints the table, and writes tables, figures and the page."""
 
 from collections.abc import Iterable, Mapping, Sequence
-import dataclasses
 import pathlib
 import sys
 from typing import Any
@@ -10,14 +9,19 @@ from binaries.config import comparisons
 from binaries.experiment import next_step
 from tff_ssl.computing import inert
 from tff_ssl.reporting import best_round
+from tff_ssl.reporting import budgets
 from tff_ssl.reporting import caveats as caveats_lib
 from tff_ssl.reporting import comparison
 from tff_ssl.reporting import comparison_page
+from tff_ssl.reporting import comparison_table
 from tff_ssl.reporting import curves
+from tff_ssl.reporting import paper
+from tff_ssl.reporting import paper_tests
 from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_reader
 from tff_ssl.reporting import sensitivity
+from tff_ssl.reporting import significance
 from tff_ssl.reporting import tables
 from tff_ssl.reporting import verdict
 from tff_ssl.storage import files
@@ -25,7 +29,7 @@ from tff_ssl.storage import files
 # Formats of figures.
 FIGURES = ('png', 'svg', 'pdf')
 # What makes a comparison fair.
-_FAIR = caveats_lib.Settings(
+_FAIR = budgets.Settings(
   clients='clients_per_round',
   share='participation',
   passes=('clients.epochs', 'clients.local_steps'),
@@ -36,6 +40,22 @@ _FAIR = caveats_lib.Settings(
     'evaluation.precision',
     'evaluation.supervised_steps',
   ),
+  norm='encoder.norm',
+)
+# What a reader wants to know of all runs.
+_COMMON = (
+  'task',
+  'partition',
+  'encoder',
+  'encoder.norm',
+  'init_from',
+  'rounds',
+  'clients_per_round',
+  'participation',
+  'clients.epochs',
+  'clients.local_steps',
+  'clients.batch_size',
+  'aggregation',
 )
 
 
@@ -52,40 +72,72 @@ def compare(
   read = [run_reader.read(folder) for folder in folders]
   runs = best_round.take(read, wanted.checkpoint)
   groups = run_groups.group(runs, label=wanted.label)
-  compared = comparison.compare(groups)
+  compared = comparison.compare(groups, _FAIR)
   if wanted.sort_by:
     order = comparison.ordered(compared, wanted.sort_by)
     # Grouped again, because names may have numbers, which are in the order of the runs.
     runs_in_order = [run for k in order for run in groups[k].runs]
     groups = run_groups.group(runs_in_order, label=wanted.label)
-    compared = comparison.compare(groups)
+    compared = comparison.compare(groups, _FAIR)
   questions = comparison.choose(compared, wanted.metric)
+  names = paper.names(groups, wanted.label)
+  references = paper_tests.references(
+    groups, names.full, compared.peers, wanted.against
+  )
   axis = sensitivity.over(wanted.vary_axis, runs) if wanted.vary_axis else None
   against, notes = _lines(runs, questions, axis, wanted.label) if axis else ({}, [])
-  caveats = caveats_lib.find(groups, _FAIR)
-  table = comparison.table(compared, questions)
-  print(tables.text(table))
+  tested = paper_tests.find(compared, questions, names, references)
+  print(tables.text(comparison_table.table(compared, questions)))
+  if tested.refusal and wanted.against:
+    print(tested.refusal)
+  for table in tested.tables:
+    print(f'\n{tables.text(table)}')
   for name, lines in against.items():
     print(f'{comparison.title(name)}, by {axis.title if axis else ""}:')
     print(tables.text(sensitivity.table(name, lines, notes)))
-  for caveat in caveats:
+  for caveat in caveats_lib.find(groups, _FAIR):
     print(f'Warning: {inert.line(caveat)}', file=sys.stderr)
   out.mkdir(parents=True, exist_ok=True)
   comparison.write_csv(out / 'comparison.csv', compared)
   if axis:
     sensitivity.write_csv(out / 'over.csv', axis, against)
-  every = bool(wanted.metric)
-  shown = curves.quantities(groups, questions, every, wanted.curves)
+  documents = [
+    paper.table(groups, compared, questions, names, _COMMON, tested.refusal),
+    *tested.tables,
+    *([] if names.has_columns else [paper.settings(groups, names)]),
+  ]
+  # From here on they have the names that a reader knows.
+  groups = paper.renamed(groups, names)
+  shown = curves.quantities(groups, questions, bool(wanted.metric), wanted.curves)
   drawn = _draw(groups, shown, axis, against)
-  png = _write_figures(out, drawn, wanted.formats)
-  said = [*table.notes, *(f'Caveat: {caveat}' for caveat in caveats)]
-  if 'markdown' in wanted.formats:
-    document = dataclasses.replace(table, notes=said)
-    files.write(out / 'comparison.md', tables.markdown(document))
+  drawn |= _draw_for_paper(groups, questions, tested.ranks)
+  figures = _write_figures(out, drawn, wanted.formats)
+  caveats = caveats_lib.find(groups, _FAIR)
+  _write_documents(out, documents, caveats, wanted.formats)
   advised = {run.folder: next_step.of_folder(run.folder, run) for run in runs}
-  page = comparison_page.build(groups, table, caveats, png, advised)
+  page = comparison_page.build(groups, documents, caveats, figures, advised)
   files.write(out / 'comparison.html', page)
   print(f'Page: {out / "comparison.html"}')
+
+
+def _write_documents(
+  out: pathlib.Path,
+  documents: Sequence[tables.Table],
+  caveats: Sequence[str],
+  formats: Sequence[str],
+) -> None:
+  """Writes tables as Markdown, and as LaTeX of two widths."""
+  if 'markdown' in formats:
+    said = ''.join(f'\n{inert.markdown(f"Caveat: {caveat}")}\n' for caveat in caveats)
+    text = '\n'.join(map(tables.markdown, documents))
+    files.write(out / 'comparison.md', text + said)
+  if 'latex' in formats:
+    for width in tables.WIDTHS:
+      written = (
+        tables.latex(each, width, f'tab:comparison:{k}')
+        for k, each in enumerate(documents, start=1)
+      )
+      files.write(out / f'comparison_{width}.tex', '\n'.join(written))
 
 
 def _lines(
@@ -113,20 +165,39 @@ def _lines(
 
 def _write_figures(
   out: pathlib.Path, drawn: Mapping[str, Any], formats: Sequence[str]
-) -> bytes:
-  """Writes figures in the formats that are asked for; returns the curves as a PNG."""
+) -> dict[str, bytes]:
+  """Writes figures in the formats that are asked for; returns those of the page."""
   from tff_ssl.reporting import figures
 
   rendered = {
     (name, kind): figures.render(figure, kind)
     for name, figure in drawn.items()
     for kind in FIGURES
-    if kind in formats or (name, kind) == ('curves', 'png')
+    if kind in formats or (name in comparison_page.FIGURES and kind == 'png')
   }
   for (name, kind), content in rendered.items():
     if kind in formats:
       files.write(out / f'{name}.{kind}', content)
-  return rendered.get(('curves', 'png'), b'')
+  return {
+    name: rendered[name, 'png'] for name in drawn if name in comparison_page.FIGURES
+  }
+
+
+def _draw_for_paper(
+  groups: Sequence[run_groups.Group],
+  questions: Sequence[str],
+  ranks: Sequence[tuple[str, significance.Ranks]],
+) -> dict[str, Any]:
+  """Returns the figures of tests and of confusions that have something to show."""
+  # Only here, as below.
+  from tff_ssl.reporting import confusion_figure
+  from tff_ssl.reporting import rank_figure
+
+  drawn = {'ranks': rank_figure.draw(ranks)} if ranks else {}
+  title, matrices = confusion_figure.read(groups, questions)
+  if matrices:
+    drawn['confusions'] = confusion_figure.draw(title, matrices)
+  return drawn
 
 
 def _draw(

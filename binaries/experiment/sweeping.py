@@ -19,6 +19,7 @@ from binaries.launching import complete
 from binaries.launching import job_runner
 from tff_ssl.computing import kinds
 from tff_ssl.computing import near_names
+from tff_ssl.reporting import titles
 from tff_ssl.runs import own_modules
 
 # Fields of the problem or of its evaluation, not of a method, whose defaults differ
@@ -181,6 +182,19 @@ def check_settings(wanted: Sequence[Job], flag: str, names: Sequence[str]) -> No
     if name not in known:
       near = near_names.question(name, sorted(known))
       raise ValueError(f'{flag} has {name!r}; no run has this setting.{near}')
+
+
+def check_against(wanted: Sequence[Job], against: str | None) -> None:
+  """Refuses a reference of which no run is, before the runs and not after them.
+
+  Raises:
+    ValueError: If it begins with the name of no run's method.
+  """
+  kinds_of = sorted({job.config.method.kind for job in wanted})
+  known = (*kinds_of, *map(titles.of_method, kinds_of))
+  if against is not None and not against.startswith(known):
+    near = near_names.question(against, kinds_of)
+    raise ValueError(f'against has {against!r}; no run has this method.{near}')
 
 
 def _check_folders(wanted: Sequence[Job]) -> None:

@@ -64,7 +64,7 @@ def call_on(*flags):
 
 
 def test_prints_one_table_and_writes_csv_curves_and_page(runs, capsys):
-  out = call(runs, '--formats=markdown,png,svg,pdf')
+  out = call(runs, '--formats=markdown,latex,png,svg,pdf')
   shown = capsys.readouterr()
   assert shown.out.splitlines() == [
     'method  runs    linear 10%   final loss  seconds a round',
@@ -80,6 +80,8 @@ def test_prints_one_table_and_writes_csv_curves_and_page(runs, capsys):
     'comparison.csv',
     'comparison.html',
     'comparison.md',
+    'comparison_column.tex',
+    'comparison_page.tex',
     'curves.pdf',
     'curves.png',
     'curves.svg',
@@ -87,13 +89,23 @@ def test_prints_one_table_and_writes_csv_curves_and_page(runs, capsys):
   for suffix, start in (('png', b'\x89PNG'), ('svg', b'<?xml'), ('pdf', b'%PDF')):
     assert (out / f'curves.{suffix}').read_bytes().startswith(start)
   lines = (out / 'comparison.md').read_text().splitlines()
-  assert [' '.join(line.split()) for line in lines[2:4]] == [
-    '| dcco | 3 | **62.5 ± 12.5%** | 2.0 ± 1.0 | **1 ± 0** |',
-    '| fedavg | 2 | 25.0 ± 0.0% | 1.50 ± 0.71 | **1 ± 0** |',
+  assert lines[0] == (
+    'Common to all: rounds 3, clients per round 4. Mean ± sample deviation over runs '
+    'of different seeds; of one run, over draws of labels.'
+  )
+  assert [' '.join(line.split()) for line in lines[4:6]] == [
+    '| DCCO | 3 | **62.5 ± 12.5%** | 2.0 ± 1.0 | 1 ± 0 |',
+    '| FedAvg + CCO | 2 | 25.0 ± 0.0% | 1.50 ± 0.71 | 1 ± 0 |',
   ]
-  assert lines[4:] == ['', _MEANING, '', 'Bold: the best mean of a column.']
+  assert lines[7].startswith('Differences are not tested: ')
+  assert lines[9].startswith('Bold: ')
   assert '<b>62.5 ± 12.5%</b>' in (out / 'comparison.html').read_text()
   assert 'data:image/png;base64,' in (out / 'comparison.html').read_text()
+
+
+def test_why_nothing_is_tested_against_a_method_is_said_on_the_screen(runs, capsys):
+  call(runs, '--against=fedavg')
+  assert 'Differences are not tested: ' in capsys.readouterr().out
 
 
 def test_metric_chooses_what_is_shown_and_csv_has_all(runs, capsys):
@@ -269,7 +281,11 @@ def test_it_has_few_flags():
 
 def test_what_may_be_drawn_and_written_is_what_can_be():
   assert typing.get_args(comparisons.Curve) == curves.KINDS
-  assert typing.get_args(comparisons.Format) == ('markdown', *comparing.FIGURES)
+  assert typing.get_args(comparisons.Format) == (
+    'markdown',
+    'latex',
+    *comparing.FIGURES,
+  )
   assert comparisons.Comparison().checkpoint == best_round.LAST
 
 

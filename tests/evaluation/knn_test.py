@@ -7,15 +7,15 @@ from tff_ssl.evaluation import knn
 
 
 def _brute_force(train, labels, test, num_classes, k, temperature):
-  predictions = []
+  shares = []
   for query in test.astype(np.float64):
     norms = np.linalg.norm(train.astype(np.float64), axis=1) * np.linalg.norm(query)
     similarity = train.astype(np.float64) @ query / norms
     votes = np.zeros([num_classes])
     for neighbour in np.argsort(-similarity)[:k]:
       votes[labels[neighbour]] += np.exp(similarity[neighbour] / temperature)
-    predictions.append(np.argmax(votes))
-  return np.array(predictions)
+    shares.append(votes / np.sum(votes))
+  return np.array(shares)
 
 
 def _data(seed=0, count=80):
@@ -32,16 +32,21 @@ def test_equals_brute_force(k, temperature):
   train, labels, test = _data()
   got = knn.predict(train, labels, test, 5, knn.KnnConfig(k, temperature))
   assert got.dtype == np.int32
-  want = _brute_force(train, labels, test, 5, k, temperature)
+  shares = _brute_force(train, labels, test, 5, k, temperature)
+  votes = knn.votes(train, labels, test, 5, knn.KnnConfig(k, temperature))
+  np.testing.assert_allclose(votes, shares, rtol=1e-4, atol=1e-6)
+  want = np.argmax(shares, axis=1)
   np.testing.assert_array_equal(got, want)
   assert np.unique(want).size > 2  # The comparison is not one of constants.
 
 
 def test_by_default_20_vote():
   train, labels, test = _data(count=400)
-  want = _brute_force(train, labels, test, 5, 20, 0.1)
+  want = np.argmax(_brute_force(train, labels, test, 5, 20, 0.1), axis=1)
   np.testing.assert_array_equal(knn.predict(train, labels, test, 5), want)
-  assert np.any(want != _brute_force(train, labels, test, 5, 200, 0.1))
+  assert np.any(
+    want != np.argmax(_brute_force(train, labels, test, 5, 200, 0.1), axis=1)
+  )
 
 
 def test_blocks_do_not_change_predictions(monkeypatch):

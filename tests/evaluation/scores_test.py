@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn import metrics
 
 from tff_ssl.evaluation import scores
 
@@ -34,3 +35,14 @@ def test_counts_by_hand():
 def test_refuses_bad_input(labels, predictions, message):
   with pytest.raises(ValueError, match=message):
     scores.per_class_recall(np.array(labels), np.array(predictions), 4)
+
+
+def test_the_area_under_the_curve_is_scikit_learns_with_ties():
+  random = np.random.default_rng(0)
+  labels = random.integers(0, 2, 50)
+  for margins in (random.normal(size=50), random.integers(0, 4, 50), np.zeros(50)):
+    expected = metrics.roc_auc_score(labels, margins)
+    assert scores.area_under_curve(labels, margins) == pytest.approx(expected)
+  # A class that nothing in a draw of labels has: no example is preferred.
+  assert scores.area_under_curve(labels, np.full(50, -np.inf)) == 0.5
+  assert np.isnan(scores.area_under_curve(np.ones(3, int), np.arange(3.0)))

@@ -6,12 +6,14 @@ import itertools
 
 import numpy as np
 import pytest
+from sklearn import metrics
 import tensorflow as tf
 
 from tests.worlds import examples
 from tff_ssl.evaluation import closed_form
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import fine_tuning
+from tff_ssl.evaluation import knn
 from tff_ssl.evaluation import label_draws
 from tff_ssl.evaluation import linear_probe
 from tff_ssl.evaluation import methods
@@ -73,6 +75,33 @@ def test_names_and_numbers_of_a_solved_task():
   solved = [n for n in results if n not in others and not n.endswith(strengths)]
   assert all(results[n] == (0 if n.endswith('deviation') else 1) for n in solved)
   assert all(type(value) is float for value in results.values())
+
+
+def test_two_classes_have_an_area_under_the_curve_of_what_is_preferred():
+  random = np.random.default_rng(0)
+  train, test = (
+    examples.Examples(
+      image=each.image, label=random.integers(0, 2, len(each.case)), case=each.case
+    )
+    for each in (examples.lit(60, 1, seed=0), examples.lit(30, 1, seed=1))
+  )
+  found = suite.evaluate(
+    _encode,
+    scores.Problem(train, test, 2),
+    [*_PROBES, methods.OneRound()],
+    fractions=(1.0,),
+  )
+  features, queries = _encode(train.image), _encode(test.image)
+  classifier = linear_probe.fit_logistic(features, train.label, 2)
+  for name, preferred in (
+    ('knn', knn.votes(features, train.label, queries, 2)),
+    ('linear', classifier.probabilities(queries)),
+  ):
+    expected = metrics.roc_auc_score(test.label, preferred[:, 1])
+    assert found[f'{name}/100%/auc'] == pytest.approx(expected)
+    right = np.argmax(preferred, axis=1) == test.label
+    assert found[f'{name}/100%/accuracy'] == np.mean(right)
+  assert 0 < found['lda/100%/auc'] < 1
 
 
 @pytest.mark.parametrize('case_level', [False, True])

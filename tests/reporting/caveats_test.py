@@ -1,9 +1,10 @@
 import pytest
 
 from tests.worlds import made_runs
+from tff_ssl.reporting import budgets
 from tff_ssl.reporting import caveats
 
-_SETTINGS = caveats.Settings(
+_SETTINGS = budgets.Settings(
   clients='clients_per_round',
   share='participation',
   passes=('clients.epochs', 'clients.local_steps'),
@@ -80,6 +81,21 @@ def test_settings_beside_numbers_are_compared_by_place(tmp_path, runs, is_differ
   assert [caveat.startswith(f'{_DIFFERENT}(20, 5): ') for caveat in said] == (
     [True] * is_different
   )
+
+
+def test_groups_of_one_budget_norm_and_data_are_peers(tmp_path):
+  losses = {'client_work/loss': [1.0] * 6}
+  groups = made_runs.groups(
+    made_runs.run(tmp_path / 'a'),
+    made_runs.run(tmp_path / 'b', {'encoder.norm': 'batch'}),
+    made_runs.run(tmp_path / 'c', {'clients.epochs': 2}),
+    # 6 x 2 is as much as 3 x 4.
+    made_runs.run(tmp_path / 'd', {'rounds': 6, 'clients_per_round': 2}, losses),
+    made_runs.run(tmp_path / 'e', {'method': 'x', 'encoder.norm': 'batch'}),
+    made_runs.run(tmp_path / 'f', {'method': 'x'}, task='other data'),
+  )
+  settings = _SETTINGS._replace(norm='encoder.norm')
+  assert budgets.peers(groups, settings) == [0, 1, 2, 0, 1, 3]
 
 
 def test_unequal_budgets_are_one_line(tmp_path):

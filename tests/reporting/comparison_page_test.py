@@ -63,7 +63,7 @@ TABLE = tables.Table(
 
 
 def test_page_loads_nothing(groups):
-  text = comparison_page.build(groups, TABLE, ['a & b'], PNG)
+  text = comparison_page.build(groups, [TABLE], ['a & b'], {'curves': PNG})
   parsed = Parsed(text)
   (source,) = parsed.loaded
   start = 'data:image/png;base64,'
@@ -78,13 +78,13 @@ def test_page_loads_nothing(groups):
 
 
 def test_page_has_the_table_the_differences_and_the_runs(groups):
-  parsed = Parsed(comparison_page.build(groups, TABLE, [], PNG))
+  parsed = Parsed(comparison_page.build(groups, [TABLE], [], {'curves': PNG}))
   assert parsed.texts('title') == ['Comparison of 2 runs']
   cells = parsed.texts('td', 'th')
   assert cells[:6] == ['method', 'runs', 'one', '1', '<i>two</i>', '2 ± 1']
   # Three settings of two groups: a row for each; the first group has no widths.
   rows = [cells[k : k + 3] for k in range(6, len(cells), 3)]
-  assert [row[0] for row in rows] == ['method', 'note', 'rounds', 'widths']
+  assert [row[0] for row in rows] == ['setting', 'note', 'rounds', 'widths']
   assert [row[1:] for row in rows[1:]] == [
     ['<script>alert("&amp;")</script>', 'x'],
     ['3', '9'],
@@ -101,12 +101,14 @@ def test_the_table_of_settings_is_no_wider_than_there_are_groups_or_settings(tmp
     for k, each in enumerate(own):
       made_runs.run(tmp_path / name / str(k), each)
     groups = made_runs.groups(*sorted((tmp_path / name).iterdir()))
-    text = comparison_page.build(groups, TABLE, [], b'').rpartition('<table')[2]
+    text = comparison_page.build(groups, [TABLE], [], {}).rpartition('<table')[2]
     assert text.partition('</thead>')[0].count('<th>') == columns
 
 
 def test_page_reads_in_the_dark(groups):
-  (style,) = Parsed(comparison_page.build(groups, TABLE, [], PNG)).texts('style')
+  (style,) = Parsed(comparison_page.build(groups, [TABLE], [], {'curves': PNG})).texts(
+    'style'
+  )
   assert 'color-scheme: light dark' in style
   light, dark = style.split('prefers-color-scheme: dark', 1)
   variables = set(re.findall(r'(--\w+):', light))
@@ -116,7 +118,7 @@ def test_page_reads_in_the_dark(groups):
 
 def test_one_group_and_no_curves(tmp_path):
   groups = made_runs.groups(made_runs.run(tmp_path / 'a'))
-  parsed = Parsed(comparison_page.build(groups, TABLE, [], b''))
+  parsed = Parsed(comparison_page.build(groups, [TABLE], [], {}))
   assert parsed.texts('title') == ['Comparison of 1 run']
   assert 'img' not in parsed.tags
   assert parsed.tags.count('table') == 1
@@ -144,5 +146,5 @@ def test_settings_stand_for_a_command_that_is_not_recorded(tmp_path):
 def test_page_has_what_methods_confuse(tmp_path):
   confused = {f'knn/10%/confusion/0/{k}': 1.0 for k in range(2)}
   groups = made_runs.groups(made_runs.run(tmp_path / 'a', evaluation=confused))
-  cells = Parsed(comparison_page.build(groups, TABLE, [], PNG)).texts('td', 'th')
+  cells = Parsed(comparison_page.build(groups, [TABLE], [], {})).texts('td', 'th')
   assert {'class 0', '50.0%'} <= {*cells}

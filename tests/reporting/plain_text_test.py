@@ -54,7 +54,8 @@ def test_refuses_percent_of_a_column_that_is_not_there():
     ('bytes', 999.0, math.nan, '999 B'),
     ('bytes', 1.5e11, math.nan, '150 GB'),
     ('bytes', 1.5e6, 2e4, '1.500 ± 0.020 MB'),
-    ('bytes', 4000.0, 0.0, '4 ± 0 kB'),
+    ('bytes', 4000.0, 0.0, '4 kB'),
+    ('labels/1%', 500.0, math.nan, '500'),
   ],
 )
 def test_numbers_are_written_with_their_unit(name, mean, deviation, expected):

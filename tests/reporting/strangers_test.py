@@ -4,6 +4,7 @@ import csv
 import dataclasses
 from html import parser
 import json
+import re
 import unicodedata
 
 from matplotlib import cbook
@@ -19,6 +20,7 @@ from tff_ssl.partition import describe
 from tff_ssl.reporting import client_numbers
 from tff_ssl.reporting import comparison
 from tff_ssl.reporting import comparison_page
+from tff_ssl.reporting import comparison_table
 from tff_ssl.reporting import gallery
 from tff_ssl.reporting import look
 from tff_ssl.reporting import model_card
@@ -29,6 +31,10 @@ from tff_ssl.runs import round_table
 
 # Each once, and none that is empty where blanks are trimmed.
 _NAMES = inert_test.NASTY
+_COMMANDS = re.compile(
+  r'\\(begin|end|centering|caption|label|(top|mid|bottom)rule|(foot|script)?(note)?size'
+  r'|small(skip)?|tiny|setlength|tabcolsep|dots|pm|text(bf|backslash|ascii\w+|less|greater|bar))'
+)
 _LINES = [inert.line(name) for name in _NAMES]
 
 
@@ -113,7 +119,7 @@ def test_a_comparison_is_inert(compared, tmp_path):
   assert {inert.of_cell(row[0]) for row in _cells(tmp_path / 'a.csv')[1:]} >= {
     inert.line(row.name) for row in found.rows
   }
-  shown = comparison.table(found, found.questions)
+  shown = comparison_table.table(found, found.questions)
   notes = [*shown.notes, *_NAMES]
   for part in (shown, dataclasses.replace(shown, cells=shown.cells.T, notes=notes)):
     markdown = tables.markdown(part)
@@ -121,6 +127,9 @@ def test_a_comparison_is_inert(compared, tmp_path):
       _check_lines(text)
     assert '<' not in markdown
     assert '://' not in markdown
+    # Of commands there are those of the table itself.
+    latex = tables.latex(part, 'page', 'tab:x')
+    assert all(map(_COMMANDS.fullmatch, re.findall(r'\\[a-zA-Z]+', latex)))
     lengths = [line.count(' | ') for line in markdown.split('\n\n')[0].splitlines()]
     assert len({*lengths[2:]}) == 1
 
@@ -145,11 +154,11 @@ class _Tags(parser.HTMLParser):
 
 def test_pages_have_only_their_own_tags(compared):
   found = comparison.compare(compared)
-  shown = comparison.table(found, found.questions)
+  shown = comparison_table.table(found, found.questions)
   caveats = [f'{name} is not finished.' for name in _NAMES]
   notes = dataclasses.replace(shown, notes=_NAMES)
   advised = {compared[0].runs[0].folder: _NAMES[1]}
-  compared_page = comparison_page.build(compared, notes, caveats, b'', advised)
+  compared_page = comparison_page.build(compared, [notes], caveats, {}, advised)
   count = len(_NAMES)
   panel = gallery.Panel(_NAMES[1], np.zeros([count, 2]), np.zeros([count, 1], int))
   images = np.zeros([count, 4, 4, 3], np.uint8)

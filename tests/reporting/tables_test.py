@@ -1,3 +1,7 @@
+import re
+import shutil
+import subprocess
+
 import pandas as pd
 import pytest
 
@@ -83,3 +87,68 @@ def test_columns_of_one_name_are_two_columns():
   twice = tables.Table(pd.DataFrame([['a', '1', '2']], columns=['method', 'x', 'x']))
   for lay_out in (tables.text, tables.markdown, tables.html):
     assert lay_out(twice).index('1') < lay_out(twice).rindex('2')
+
+
+_WIDE = tables.Table(
+  pd.DataFrame(
+    [['[1] *', 'batch', *['50.0 ± 1.0%'] * 6], ['fed_ävg $x', '{}\\^~#&', *'123456']],
+    columns=['method', 'norm', *(f'linear {k} %' for k in range(6))],
+  ),
+  {(0, 2), (0, 7)},
+  [f'A "note" of <few> … | 漢 {" ".join(map(chr, range(0xA1, 0x180)))}.'],
+  heads=2,
+  caption='What it is: 5 % of_all.',
+  naming=2,
+)
+
+
+def _tabulars(text):
+  """Returns the cells of all tabulars, after checks of braces and environments."""
+  plain = re.sub(r'\\[\\{}$&%#_]', '', text)
+  assert plain.count('{') == plain.count('}')
+  stack = []
+  for kind, name in re.findall(r'\\(begin|end){(.*?)}', text):
+    if kind == 'begin':
+      stack.append(name)
+    else:
+      assert stack.pop() == name
+  assert not stack
+  bodies = re.findall(r'\\toprule\n(.*?)\\bottomrule', text, re.DOTALL)
+  return [
+    [re.split(r'(?<!\\) & ', row.removesuffix(r' \\')) for row in body.splitlines()]
+    for body in (body.replace('\\midrule\n', '') for body in bodies)
+  ]
+
+
+@pytest.mark.parametrize(('width', 'counts'), [('page', [7, 3]), ('column', [5, 5])])
+def test_latex_of_both_widths_has_all_cells_and_marks_the_best(width, counts):
+  text = tables.latex(_WIDE, width, 'tab:x')
+  found = _tabulars(text)
+  assert [len(rows[0]) for rows in found] == counts
+  for rows in found:
+    assert {len(row) for row in rows} == {len(rows[0])}
+    assert rows[0][:2] == ['method', 'norm']
+    assert [row[0] for row in rows[1:]] == ['{[}1] {*}', r'fed\_ävg \$x']
+  assert text.count(r'\textbf{50.0 $\pm$ 1.0\%}') == 2
+  assert text.count(r"\caption{What it is: 5 \% of\_all. A ''note") == 1
+  labels = re.findall(r'\\label{(.*?)}', text)
+  assert labels == ['tab:x', 'tab:x:2']
+
+
+@pytest.mark.skipif(not shutil.which('pdflatex'), reason='there is no LaTeX')
+@pytest.mark.parametrize(
+  ('style', 'width'),
+  [('', 'page'), ('twocolumn', 'page'), ('twocolumn', 'column')],
+)
+def test_latex_compiles_and_is_no_wider_than_the_text(tmp_path, style, width):
+  (tmp_path / 'table.tex').write_text(tables.latex(_WIDE, width, 'tab:x'), 'utf-8')
+  (tmp_path / 'paper.tex').write_text(
+    f'\\documentclass[{style}]{{article}}\n\\usepackage{{booktabs}}\n'
+    '\\begin{document}\nText.\n\\input{table}\n\\end{document}\n'
+  )
+  command = ['pdflatex', '-draftmode', '-halt-on-error', '-interaction=nonstopmode']
+  ended = subprocess.run(
+    [*command, 'paper'], cwd=tmp_path, capture_output=True, text=True, check=False
+  )
+  assert ended.returncode == 0, ended.stdout[-2000:]
+  assert 'Overfull' not in ended.stdout

@@ -28,6 +28,25 @@ _MARKDOWN = (
   (re.compile(r'\bwww\.', re.IGNORECASE), 'www&#46;'),
   (re.compile(r'\$'), '&#36;'),
 )
+# Letters that the fonts of every document have; then symbols of our own tables, and
+# what has a meaning.
+_WESTERN = 'ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝßàáâãäåæçèéêëìíîïñòóôõöøùúûüýÿ'
+_LATEX = {
+  '±': r'$\pm$',
+  '…': r'\dots{}',
+  '−': '$-$',
+  '\\': r'\textbackslash{}',
+  '~': r'\textasciitilde{}',
+  '^': r'\textasciicircum{}',
+  '<': r'\textless{}',
+  '>': r'\textgreater{}',
+  '|': r'\textbar{}',
+  '"': "''",
+  # Behind the end of a line, an argument of it.
+  '[': '{[}',
+  '*': '{*}',
+  **{sign: f'\\{sign}' for sign in '#$%&_{}'},
+}
 
 
 def line(name: object) -> str:
@@ -86,3 +105,17 @@ def markdown(name: object) -> str:
 def html(name: object) -> str:
   """Returns a name as HTML, for a text or an attribute in quotes."""
   return html_lib.escape(line(name), quote=True)
+
+
+def latex(name: object) -> str:
+  """Returns a name as LaTeX: text, without commands; `?` where no font has a letter.
+
+  Args:
+    name: Any text or value. Letters of Western Europe stay; those of other scripts need
+      packages that a document may not have.
+  """
+  text = line(' '.join(str(name).split()))
+  return ''.join(
+    _LATEX.get(each, each if each.isascii() or each in _WESTERN else '?')
+    for each in text
+  )

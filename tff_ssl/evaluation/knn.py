@@ -9,6 +9,7 @@ Deviations: k is at most the number of training examples, and 20 by default inst
 outvote near ones, and accuracy falls as labels are added.
 """
 
+from collections.abc import Iterator
 import dataclasses
 
 import numpy as np
@@ -58,18 +59,48 @@ def predict(
   Raises:
     ValueError: There are no training examples, or a label is out of range.
   """
+  predictions = [np.zeros([0], np.int32)]
+  for own in _votes(train_features, train_labels, features, num_classes, config):
+    predictions.append(tf.argmax(own, axis=1, output_type=tf.int32).numpy())
+  return np.concatenate(predictions)
+
+
+def votes(
+  train_features: np.ndarray,
+  train_labels: np.ndarray,
+  features: np.ndarray,
+  num_classes: int,
+  config: KnnConfig | None = None,
+) -> np.ndarray:
+  """Returns the share of the votes for each class, float64 [M, num_classes].
+
+  Args and Raises are those of `predict`.
+  """
+  shares = [np.zeros([0, num_classes])]
+  for own in _votes(train_features, train_labels, features, num_classes, config):
+    # In float64, where no two numbers of votes become the same share.
+    exact = own.numpy().astype(np.float64)
+    shares.append(exact / np.sum(exact, axis=1, keepdims=True))
+  return np.concatenate(shares)
+
+
+def _votes(
+  train_features: np.ndarray,
+  train_labels: np.ndarray,
+  features: np.ndarray,
+  num_classes: int,
+  config: KnnConfig | None,
+) -> Iterator[tf.Tensor]:
+  """Yields the votes of `_scores` for all rows, a block at a time."""
   config = config or KnnConfig()
   label_fractions.check('kNN', train_labels, num_classes, len(train_features))
   keys = _normalized(train_features)
   labels = tf.constant(train_labels, tf.int32)
   k = min(config.k, len(train_labels))
   rows = max(1, _BLOCK_ELEMENTS // len(train_labels))
-  predictions = [np.zeros([0], np.int32)]
   for start in range(0, len(features), rows):
     queries = _normalized(features[start : start + rows])
-    scores = _scores(queries, keys, labels, k, config.temperature, num_classes)
-    predictions.append(tf.argmax(scores, axis=1, output_type=tf.int32).numpy())
-  return np.concatenate(predictions)
+    yield _scores(queries, keys, labels, k, config.temperature, num_classes)
 
 
 def _scores(

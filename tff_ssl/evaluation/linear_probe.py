@@ -47,13 +47,14 @@ class LinearClassifier:
 
   def predict(self, features: np.ndarray) -> np.ndarray:
     """Returns the predicted classes, int32 [N], of features [N, d]."""
-    return np.argmax(self._logits(features), axis=1).astype(np.int32)
+    return np.argmax(self.logits(features), axis=1).astype(np.int32)
 
   def probabilities(self, features: np.ndarray) -> np.ndarray:
     """Returns the probability of each class, [N, num_classes], of features [N, d]."""
-    return special.softmax(self._logits(features), axis=1)
+    return special.softmax(self.logits(features), axis=1)
 
-  def _logits(self, features: np.ndarray) -> np.ndarray:
+  def logits(self, features: np.ndarray) -> np.ndarray:
+    """Returns the logit of each class, [N, num_classes], of features [N, d]."""
     return (features - self.mean) / self.scale @ self.kernel + self.bias
 
 

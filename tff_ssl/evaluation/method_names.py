@@ -14,6 +14,7 @@ DENSE = (SEGMENTATION, DETECTION)
 PIXELS, FEATURES = INPUTS = ('pixels', 'features')
 COMPONENTS = ', PCA'
 # Ends of the names of the numbers.
+AUC = 'auc'
 ACCURACY, BALANCED = SCORES = ('accuracy', 'balanced_accuracy')
 # Settings that change numbers under the same name, as they are called beside these.
 MEASURED_WITH = ('knn_k', 'finetune_steps', 'finetune_rate', 'supervised_steps')

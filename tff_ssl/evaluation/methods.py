@@ -87,7 +87,8 @@ class Known(NamedTuple):
   seed: int
 
 
-# Predicted classes, int [n], and numbers other than scores.
+# Predicted classes, int [n], or a preference for each class, float [n, C], the largest
+# of which is predicted; and numbers other than scores.
 Predicted = tuple[np.ndarray, Mapping[str, float]]
 
 
@@ -96,8 +97,9 @@ class Outcome(NamedTuple):
 
   Attributes:
     name: Its name, with which its numbers begin.
-    predictions: int [M], in the order of `Encoded.test.features`; None: nothing is
-      classified, and there are no scores.
+    predictions: int [M], the predicted classes, or float [M, C], a preference for each
+      class, in the order of `Encoded.test.features`; None: nothing is classified, and
+      there are no scores.
     numbers: Numbers other than scores, by the last part of their names.
   """
 
@@ -133,6 +135,14 @@ class Method(abc.ABC):
     """
 
 
+def _preferred(
+  classifier: linear_probe.LinearClassifier, features: np.ndarray
+) -> np.ndarray:
+  """Returns logits if there are two classes, which have an area; else the classes."""
+  of_two = len(classifier.bias) == 2
+  return classifier.logits(features) if of_two else classifier.predict(features)
+
+
 class Probe(Method):
   """A method that fits a classifier to encodings of labelled examples alone."""
 
@@ -144,7 +154,7 @@ class Probe(Method):
 
   @abc.abstractmethod
   def predict(self, known: Known, queries: np.ndarray) -> Predicted:
-    """Returns predicted classes, int [n], and numbers other than scores.
+    """Returns `Predicted`: classes or preferences, and numbers other than scores.
 
     Args:
       known: Labelled examples.
@@ -165,7 +175,8 @@ class Knn(Probe):
   def predict(self, known: Known, queries: np.ndarray) -> Predicted:
     """Returns what the neighbours vote for; see `Probe`."""
     features, labels, num_classes, _ = known
-    return knn.predict(features, labels, queries, num_classes, self._config), {}
+    classify = knn.votes if num_classes == 2 else knn.predict
+    return classify(features, labels, queries, num_classes, self._config), {}
 
 
 @parts.metric
@@ -178,7 +189,7 @@ class Linear(Probe):
     """Returns what the regression predicts; see `Probe`."""
     features, labels, num_classes, _ = known
     classifier = linear_probe.fit_logistic(features, labels, num_classes)
-    return classifier.predict(queries), {'converged': float(classifier.converged)}
+    return _preferred(classifier, queries), {'converged': float(classifier.converged)}
 
 
 @parts.metric
@@ -189,7 +200,7 @@ class Lars(Probe):
 
   def predict(self, known: Known, queries: np.ndarray) -> Predicted:
     """Returns what the classifier predicts; see `Probe`."""
-    return linear_lars.fit(*known).predict(queries), {}
+    return _preferred(linear_lars.fit(*known), queries), {}
 
 
 @parts.metric
@@ -208,7 +219,7 @@ class FederatedLinear(Method):
   def run(self, data: Encoded, labelled: np.ndarray) -> Iterator[Outcome]:
     """Yields what its classifier predicts."""
     classifier = self._fit(data.train.features, data.train.labels, labelled)
-    yield Outcome(self.name, classifier.predict(data.test.features))
+    yield Outcome(self.name, _preferred(classifier, data.test.features))
 
 
 @parts.metric
@@ -238,7 +249,7 @@ class OneRound(Method):
       )
     for name, (fit, strength) in _HEADS.items():
       head = fit(sums)
-      predictions = head.classifier.predict(data.test.features)
+      predictions = _preferred(head.classifier, data.test.features)
       yield Outcome(name, predictions, {strength: head.strength})
 
 

@@ -40,6 +40,7 @@ from tff_ssl.evaluation import knn
 from tff_ssl.evaluation import label_draws
 from tff_ssl.evaluation import method_names
 from tff_ssl.evaluation import methods as methods_lib
+from tff_ssl.evaluation import scores as scores_lib
 
 LOCAL_KNN = 'local_knn'
 # The methods that train nothing.
@@ -194,7 +195,7 @@ class PersonalEvaluation:
               bank, self._train.label[used], self._num_classes, self._seed
             )
             predictions, _ = self._probes[method].predict(known, queries)
-            of_draws.append(np.mean(predictions == truth))
+            of_draws.append(np.mean(scores_lib.classes(predictions) == truth))
         if of_draws:
           yield f'{method}/{share}', float(np.mean(of_draws))
 

@@ -1,19 +1,24 @@
 """Scores of a test set's predictions by name, over the full set and over clients.
 
-They are accuracy, recall of each class and balanced accuracy. An absent class is one
-that no true label names. Its recall is not a number; balanced accuracy is the mean over
-the classes that are present. Predictions of an absent class count only as mistakes.
+They are accuracy, recall of each class and balanced accuracy; of two classes also the
+area under the ROC curve, if a method says how much it prefers one. An absent class is
+one that no true label names. Its recall is not a number; balanced accuracy is the mean
+over the classes that are present. Predictions of an absent class count only as
+mistakes.
 """
 
 import collections
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
+import math
 
 import numpy as np
+from scipy import stats
 
 from tff_ssl.evaluation import encoded
 from tff_ssl.evaluation import fairness
 from tff_ssl.evaluation import intervals
+from tff_ssl.evaluation import method_names
 
 # Prefix of the names of a validation split's numbers.
 VALIDATION = 'validation/'
@@ -85,14 +90,20 @@ class Scorer:
   def __call__(
     self, prefix: str, predictions: np.ndarray
   ) -> collections.OrderedDict[str, float]:
-    """Returns every metric by name; an absent class has no recall."""
+    """Returns every metric by name; an absent class has no recall, and no area."""
     labels, predictions = self._labels, predictions[self._tested]
+    area = math.nan
+    if predictions.ndim == 2 and self._num_classes == 2:
+      area = area_under_curve(labels, predictions[:, 1] - predictions[:, 0])
+    predictions = classes(predictions)
     self.seen.add(prefix, predictions)
     recalls = per_class_recall(labels, predictions, self._num_classes)
     scores = collections.OrderedDict(
       accuracy=accuracy(labels, predictions),
       balanced_accuracy=balanced_accuracy(labels, predictions, self._num_classes),
     )
+    if not math.isnan(area):
+      scores[method_names.AUC] = area
     for c in np.flatnonzero(~np.isnan(recalls)):
       scores[f'recall/{c}'] = float(recalls[c])
     numbers = collections.OrderedDict((f'{prefix}/{k}', v) for k, v in scores.items())
@@ -155,7 +166,8 @@ class TestSplits:
 
     Args:
       prefix: Names the method.
-      predictions: int [M], in the order of `features`.
+      predictions: int [M], the classes, or float [M, C], a preference for each class,
+        in the order of `features`.
     """
     numbers: collections.OrderedDict[str, float] = collections.OrderedDict()
     ends = np.cumsum([len(found.labels) for found in self._sets])
@@ -168,6 +180,11 @@ class TestSplits:
 def _joined(arrays: Sequence[np.ndarray]) -> np.ndarray:
   """Concatenates arrays; returns a single one as it is: it may be memory-mapped."""
   return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+def classes(predictions: np.ndarray) -> np.ndarray:
+  """Returns classes, int [n], of classes or of a preference for each, [n, C]."""
+  return predictions if predictions.ndim == 1 else np.argmax(predictions, axis=1)
 
 
 def accuracy(labels: np.ndarray, predictions: np.ndarray) -> float:
@@ -222,6 +239,28 @@ def balanced_accuracy(
   Args and Raises are those of `per_class_recall`.
   """
   return float(np.nanmean(per_class_recall(labels, predictions, num_classes)))
+
+
+def area_under_curve(labels: np.ndarray, margins: np.ndarray) -> float:
+  """Area under the ROC curve of two classes.
+
+  It is the share of the pairs of an example of class 1 and one of class 0 in which the
+  first has the larger margin; a tie counts half.
+
+  Args:
+    labels: int [N], 0 or 1.
+    margins: float [N], how much class 1 is preferred to class 0.
+
+  Returns:
+    A number in [0, 1]; NaN if a class is absent.
+  """
+  positive = int(np.sum(labels == 1))
+  negative = len(labels) - positive
+  if not positive or not negative:
+    return math.nan
+  ranks = stats.rankdata(margins)[labels == 1]
+  below = float(np.sum(ranks)) - positive * (positive + 1) / 2
+  return below / (positive * negative)
 
 
 def is_imbalanced(labels: np.ndarray) -> bool:

@@ -143,7 +143,7 @@ def evaluate_classifier(
     ValueError: No test example has a label, or logits are not finite.
   """
   tested = scores.TestSplits(classify, problem)
-  numbers = tested.score(CLASSIFIER, np.argmax(tested.features, axis=1))
+  numbers = tested.score(CLASSIFIER, tested.features)
   if seen is not None:
     seen.append(tested.seen)
   return numbers

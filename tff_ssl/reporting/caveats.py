@@ -3,12 +3,9 @@
 import collections
 from collections.abc import Iterator, Sequence
 import math
-import statistics
-from typing import NamedTuple
-
-import numpy as np
 
 from tff_ssl.computing import kinds
+from tff_ssl.reporting import budgets
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import run_reader
@@ -17,27 +14,8 @@ from tff_ssl.reporting import run_reader
 _NONE = object()
 
 
-class Settings(NamedTuple):
-  """The settings that say whether a comparison is fair.
-
-  Attributes:
-    clients: The number of clients in a round.
-    share: A share of all clients that may stand in place of the number.
-    passes: How often a client goes over its examples; the product of those it has.
-    measures: Settings of evaluation that change accuracies under the same name.
-  """
-
-  clients: str = ''
-  share: str = ''
-  passes: Sequence[str] = ()
-  measures: Sequence[str] = ()
-
-
-_NOTHING = Settings()
-
-
 def find(
-  groups: Sequence[run_groups.Group], settings: Settings = _NOTHING
+  groups: Sequence[run_groups.Group], settings: budgets.Settings = budgets.NOTHING
 ) -> list[str]:
   """Returns a sentence for each caveat.
 
@@ -70,70 +48,26 @@ def find(
   return sentences
 
 
-# Budgets within this factor count as equal: cohorts differ by chance.
-_EQUAL = 1.05
-
-
-class _Budget(NamedTuple):
-  """How much a run has computed; the product of the three numbers is compared."""
-
-  rounds: int
-  each_round: int
-  passes: int
-
-
 def _unequal_budgets(
-  groups: Sequence[run_groups.Group], settings: Settings
+  groups: Sequence[run_groups.Group], settings: budgets.Settings
 ) -> Iterator[str]:
   """Compares rounds times examples (or clients) per round times passes over them."""
-  counted = [(run, group) for group in groups for run in group.counted]
-  examples = [_mean(run, 'examples') for run, _ in counted]
-  # Measured numbers say more than a setting.
-  measured = all(examples)
-  # Cohorts of one group differ by a few examples from seed to seed: their mean counts.
-  seeds: dict[tuple[str, int, int], list[float]] = {}
-  for (run, group), seen in zip(counted, examples, strict=True):
-    clients = _clients(run, settings)
-    each_round = seen if measured else clients
-    if each_round is not None:
-      key = group.name, run.last_round, _passes(run, settings)
-      seeds.setdefault(key, []).append(each_round)
-  names: dict[_Budget, dict[str, None]] = {}
-  for (name, rounds, passes), numbers in seeds.items():
-    budget = _Budget(rounds, round(statistics.fmean(numbers)), passes)
-    names.setdefault(budget, {})[name] = None
+  found, measured = budgets.find(groups, settings)
+  names: dict[budgets.Budget, dict[str, None]] = {}
+  for group, own in zip(groups, found, strict=True):
+    for budget in own:
+      names.setdefault(budget, {})[group.name] = None
   products = [math.prod(budget) for budget in names]
-  if products and max(products) > _EQUAL * min(products):
+  if products and not budgets.are_equal(min(products), max(products)):
     with_passes = any(budget.passes > 1 for budget in names)
-    budgets = '; '.join(
+    said = '; '.join(
       f'{" x ".join(f"{n:,}" for n in budget[: 3 if with_passes else 2])} '
       f'for {_which(list(groups_of))}'
       for budget, groups_of in names.items()
     )
     what = 'rounds x examples a round' if measured else f'rounds x {settings.clients}'
     what += ' x local passes' if with_passes else ''
-    yield f'This is not a fair comparison, as budgets ({what}) differ: {budgets}.'
-
-
-def _mean(run: run_reader.Run, name: str) -> float | None:
-  """Returns the mean over rounds of a number that clients report, or None."""
-  columns = [each for each in run.metrics if each.rpartition('/')[2] == name]
-  values = run.metrics[columns].to_numpy()
-  finite = values[np.isfinite(values)]
-  return float(np.mean(finite)) if finite.size else None
-
-
-def _clients(run: run_reader.Run, settings: Settings) -> int | None:
-  if run.settings.get(settings.share):
-    return None
-  clients = run.settings.get(settings.clients)
-  return clients if isinstance(clients, int) else None
-
-
-def _passes(run: run_reader.Run, settings: Settings) -> int:
-  """Returns how often a client goes over its examples in a round."""
-  numbers = (run.settings.get(name, 1) for name in settings.passes)
-  return math.prod(number for number in numbers if isinstance(number, int))
+    yield f'This is not a fair comparison, as budgets ({what}) differ: {said}.'
 
 
 def _which(names: Sequence[str]) -> str:

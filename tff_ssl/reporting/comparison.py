@@ -13,10 +13,10 @@ from tff_ssl.evaluation import intervals
 from tff_ssl.evaluation import label_draws
 from tff_ssl.evaluation import method_names
 from tff_ssl.reporting import best_round
+from tff_ssl.reporting import budgets
 from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_numbers
-from tff_ssl.reporting import tables
 from tff_ssl.reporting import verdict
 from tff_ssl.storage import files
 
@@ -39,10 +39,7 @@ _BY_TEST_NOTE = (
   f'{_BY_TEST} The best by these test examples themselves, which is too high: with a '
   'validation split it would be chosen by that.'
 )
-_DEVIATION_NOTE = (
-  'Mean ± sample deviation over seeds; of one run, over its draws of few labels.'
-)
-_MEANS = ['mean', 'deviation', RUNS]
+MEANS = ['mean', 'deviation', RUNS]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +53,8 @@ class Row:
     group: Position of the group.
     is_baseline: Whether the model is one that the group is compared with.
     is_chosen_by_test: Whether the model was chosen by the numbers of the row.
+    model: The model's title; empty: the group's own.
+    is_shared: Whether the model is the same for several groups.
   """
 
   name: str
@@ -64,6 +63,14 @@ class Row:
   group: int
   is_baseline: bool
   is_chosen_by_test: bool
+  model: str = ''
+  is_shared: bool = False
+
+  def named(self, group: str) -> str:
+    """Returns the name of the row where its group has this one."""
+    if not self.model or self.is_shared:
+      return self.model or group
+    return f'{group}: {self.model}{f" {_BY_TEST}" if self.is_chosen_by_test else ""}'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,13 +83,20 @@ class Comparison:
       `name` (without the model), `question`, `mean` (NaN if a run's number is NaN),
       `deviation` (sample standard deviation, divisor count - 1; of one run, that over
       its draws of few labels; NaN if there is none) and `runs`.
-    notes: What numbers and signs in the names mean, one line each.
+    values: The numbers that are averaged: columns `row`, `seed`, `question`, `value`.
+    notes: What signs in the names mean, one line each.
+    legends: What numbers in the names mean, one line each.
+    peers: A number for each group, the same for those that are compared
+      (`budgets.peers`).
     is_one_loss: Whether all losses are of one objective, and so can be compared.
   """
 
   rows: Sequence[Row]
   statistics: pd.DataFrame
+  values: pd.DataFrame
   notes: Sequence[str]
+  legends: Sequence[str]
+  peers: Sequence[int]
   is_one_loss: bool
 
   @property
@@ -125,41 +139,63 @@ def over_seeds(lines: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
       'size',
     ]
   )
-  found.columns = _MEANS
+  found.columns = MEANS
   return found.reset_index()
 
 
-def compare(groups: Sequence[run_groups.Group]) -> Comparison:
+def compare(
+  groups: Sequence[run_groups.Group], settings: budgets.Settings = budgets.NOTHING
+) -> Comparison:
   """Compares groups.
 
   Args:
     groups: From `run_groups.group`.
+    settings: The settings that say which groups have one budget.
   """
   rows: list[Row] = []
   lines = []
-  of_inputs: dict[int, dict[tuple[int, str], float]] = {}
+  of_baselines: dict[int, dict[tuple[int, str], float]] = {}
   for k, group in enumerate(groups):
     found = [list(run_numbers.numbers(run)) for run in group.counted]
     for model in (run_numbers.OWN, *run_numbers.MODELS):
-      own = [[each for each in numbers if each.model == model] for numbers in found]
-      if model in run_numbers.INPUTS and any(own):
-        values = {(n, e.full): e.value for n, one in enumerate(own) for e in one}
-        if (row := run_numbers.same(of_inputs, values)) is not None:
-          rows[row] = dataclasses.replace(rows[row], name=run_numbers.MODELS[model])
+      own = [
+        (n, run.seed, each)
+        for n, (run, numbers) in enumerate(zip(group.counted, found, strict=True))
+        for each in numbers
+        if each.model == model
+      ]
+      if model in run_numbers.BASELINES and own:
+        values = {(n, each.full): each.value for n, _, each in own}
+        if (row := run_numbers.same(of_baselines, values)) is not None:
+          title = run_numbers.MODELS[model]
+          rows[row] = dataclasses.replace(rows[row], name=title, is_shared=True)
           lines += [
-            (row, *each)
-            for n, one in enumerate(own)
-            for each in one
-            if (n, each.full) not in of_inputs[row]
+            (row, seed, *each)
+            for n, seed, each in own
+            if (n, each.full) not in of_baselines[row]
           ]
-          of_inputs[row] |= values
+          of_baselines[row] |= values
           continue
-        of_inputs[len(rows)] = values
-      if any(own) or not model:
-        lines += [(len(rows), *each) for numbers in own for each in numbers]
-        rows.append(_row(group, k, model, sum(map(bool, own))))
-  columns = ['row', 'model', 'number', 'name', 'question', 'value']
+        of_baselines[len(rows)] = values
+      if own or not model:
+        lines += [(len(rows), seed, *each) for _, seed, each in own]
+        rows.append(_row(group, k, model, len({n for n, *_ in own})))
+  columns = ['row', 'seed', 'model', 'number', 'name', 'question', 'value']
   every = pd.DataFrame(lines, columns=columns)
+  notes = [_BY_TEST_NOTE] if any(row.is_chosen_by_test for row in rows) else []
+  return Comparison(
+    rows,
+    _statistics(every),
+    every[['row', 'seed', 'question', 'value']],
+    notes,
+    [group.legend for group in groups if group.legend],
+    budgets.peers(groups, settings),
+    len({run.loss for group in groups for run in group.counted}) < 2,
+  )
+
+
+def _statistics(every: pd.DataFrame) -> pd.DataFrame:
+  """Returns the `statistics` of a comparison from the numbers of all runs."""
   keys = ['row', 'number']
   names = every.drop_duplicates(keys)[[*keys, 'name', 'question']]
   table = names.merge(over_seeds(every, keys), on=keys)
@@ -169,19 +205,16 @@ def compare(groups: Sequence[run_groups.Group]) -> Comparison:
     for row, number in zip(table['row'], table['number'], strict=True)
   ]
   table['deviation'] = table['deviation'].where(table[RUNS] > 1, of_draws)
-  notes = [group.legend for group in groups if group.legend]
-  if any(row.is_chosen_by_test for row in rows):
-    notes.append(_BY_TEST_NOTE)
-  losses = {run.loss for group in groups for run in group.counted}
-  return Comparison(rows, table, notes, len(losses) < 2)
+  return table
 
 
 def _row(group: run_groups.Group, position: int, model: str, count: int) -> Row:
   if not model:
     return Row(group.name, len(group.counted), group.note, position, False, False)
   by_test = any(run_numbers.is_chosen_by_test(run, model) for run in group.counted)
-  name = f'{group.name}: {run_numbers.MODELS[model]}{f" {_BY_TEST}" if by_test else ""}'
-  return Row(name, count, '', position, model in run_numbers.BASELINES, by_test)
+  is_baseline = model in run_numbers.BASELINES
+  row = Row('', count, '', position, is_baseline, by_test, run_numbers.MODELS[model])
+  return dataclasses.replace(row, name=row.named(group.name))
 
 
 def title(question: str) -> str:
@@ -241,52 +274,6 @@ def choose(compared: Comparison, patterns: Sequence[str] = ()) -> list[str]:
   return [q for q in questions if q in chosen] if patterns else usual
 
 
-def table(compared: Comparison, questions: Sequence[str]) -> tables.Table:
-  """Returns the table as text: the rows' names, their numbers of runs, the numbers.
-
-  The best accuracies, recalls and ratios of variances (`verdict.RATIO`) are the
-  largest, the best bytes and seconds the smallest; losses have no best. Numbers that
-  are written the same are all best. Baselines, models chosen by test numbers and the
-  models of a single group are not compared.
-
-  Args:
-    compared: From `compare`.
-    questions: The numbers to show.
-
-  Returns:
-    A number is its mean ± deviation; the deviation of a single run is over its draws of
-    few labels, or left out. A model that has none of the numbers has no row, unless it
-    is a group's own.
-  """
-  shown = compared.statistics[compared.statistics['question'].isin(questions)]
-  rows = [
-    k
-    for k, row in enumerate(compared.rows)
-    if k in set(shown['row']) or k in compared.own
-  ]
-  by_place = {
-    (row, question): (mean, deviation, runs)
-    for row, question, mean, deviation, runs in shown[
-      ['row', 'question', *_MEANS]
-    ].itertuples(index=False)
-  }
-  lines = []
-  for k in rows:
-    row = compared.rows[k]
-    runs = f'{row.count} ({row.note})' if row.note else str(row.count)
-    numbers = (_cell(q, row.count, by_place.get((k, q))) for q in questions)
-    lines.append([row.name, runs, *numbers])
-  best = {
-    (rows.index(k), column)
-    for column, question in enumerate(questions, start=2)
-    for k in _best(compared, question)
-  }
-  names = [NAME, RUNS, *map(title, questions)]
-  has_deviation = any('±' in cell for line in lines for cell in line[2:])
-  notes = [*compared.notes, *([_DEVIATION_NOTE] if has_deviation else [])]
-  return tables.Table(pd.DataFrame(lines, columns=names), best, notes, 2)
-
-
 def ordered(compared: Comparison, name: str) -> list[int]:
   """Returns the positions of the groups, the best first; those without it last.
 
@@ -305,8 +292,8 @@ def ordered(compared: Comparison, name: str) -> list[int]:
     raise ValueError(
       f'sort_by is {name!r}; the numbers are {", ".join(usual or compared.questions)}.'
     )
-  # A loss, or another number that is better if smaller.
-  sign = _sign(own[0]) or -1
+  # A loss or a cost, or another number that is better if smaller.
+  sign = 1 if is_better_if_more(own[0]) else -1
   means = compared.means(own[0])
   worth: dict[int, float] = {}
   for k, row in enumerate(compared.rows):
@@ -325,7 +312,7 @@ def write_csv(path: str | os.PathLike[str], compared: Comparison) -> None:
   """
   lines = compared.statistics.copy()
   lines.insert(0, NAME, [compared.rows[row].name for row in lines['row']])
-  write_lines(path, lines[[NAME, 'number', 'question', *_MEANS]])
+  write_lines(path, lines[[NAME, 'number', 'question', *MEANS]])
 
 
 def write_lines(path: str | os.PathLike[str], lines: pd.DataFrame) -> None:
@@ -338,29 +325,12 @@ def write_lines(path: str | os.PathLike[str], lines: pd.DataFrame) -> None:
   files.write(path, shown.to_csv(index=False, lineterminator='\n'))
 
 
-def _best(compared: Comparison, question: str) -> list[int]:
-  """Returns the rows with the best mean of a question, if it has one."""
-  sign = _sign(question)
-  means = {
-    k: mean
-    for k, mean in compared.means(question).items()
-    if not compared.rows[k].is_baseline and not compared.rows[k].is_chosen_by_test
-  }
-  if not sign or len({compared.rows[k].group for k in means}) < 2:
-    return []
-  shown = {k: plain_text.number(question, mean, math.nan) for k, mean in means.items()}
-  first = max(means, key=lambda k: sign * means[k])
-  return [k for k in means if shown[k] == shown[first]]
-
-
-def _sign(question: str) -> int:
-  """Returns 1 if more is better, -1 if less is, 0 if that is not known."""
+def is_better_if_more(question: str) -> bool:
+  """Returns whether more of a number is better."""
   if plain_text.is_share(question):
     # The name of their spread over clients or draws is an accuracy's with a suffix.
-    return 0 if question.endswith(('/std', _DEVIATION)) else 1
-  if question == verdict.RATIO:
-    return 1
-  return -1 if question in (run_numbers.BYTES, run_numbers.SECONDS) else 0
+    return not question.endswith(('/std', _DEVIATION))
+  return question == verdict.RATIO
 
 
 def _is_usual(compared: Comparison, question: str) -> bool:
@@ -379,11 +349,3 @@ def _is_usual(compared: Comparison, question: str) -> bool:
     k not in plain or abs(mean - plain[k]) > _LEAST_DIFFERENCE
     for k, mean in balanced.items()
   )
-
-
-def _cell(question: str, count: int, statistic: tuple[float, float, int] | None) -> str:
-  if statistic is None or not math.isfinite(statistic[0]):
-    return plain_text.EMPTY
-  mean, deviation, runs = statistic
-  text = plain_text.number(question, mean, deviation)
-  return text if runs == count else f'{text} (n={runs})'

@@ -5,48 +5,47 @@ from collections.abc import Mapping, Sequence
 import pathlib
 import shlex
 
-import pandas as pd
-
 from tff_ssl.computing import kinds
-from tff_ssl.reporting import comparison
 from tff_ssl.reporting import pages
-from tff_ssl.reporting import plain_text
+from tff_ssl.reporting import paper
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_reader
 from tff_ssl.reporting import tables
 from tff_ssl.reporting import verdict
 from tff_ssl.runs import run_config
 
+# Those of `build`.
+FIGURES = ('curves', 'ranks')
+
 
 def build(
   groups: Sequence[run_groups.Group],
-  table: tables.Table,
+  documents: Sequence[tables.Table],
   caveats: Sequence[str],
-  curves_png: bytes,
+  figures: Mapping[str, bytes],
   advised: Mapping[pathlib.Path, str] | None = None,
 ) -> str:
   """Builds the page.
 
   Args:
     groups: From `run_groups.group`.
-    table: From `comparison.table`.
+    documents: From `paper.table`, and tables that belong to it.
     caveats: From `caveats.find`.
-    curves_png: A figure as a PNG file; empty: no figure.
+    figures: PNG files by name, some of `FIGURES`.
     advised: What to do next after a run, by its folder; '': nothing.
 
   Returns:
-    HTML that contains the figure; nothing is loaded.
+    HTML that contains the figures; nothing is loaded.
   """
   advised = advised or {}
   count = sum(len(group.runs) for group in groups)
-  differing = tables.html(_differing(groups), kind='text') if len(groups) > 1 else ''
   return pages.render(
     'comparison.html',
     title=f'Comparison of {count} run{"s" if count != 1 else ""}',
     caveats=caveats,
-    table=tables.html(table),
-    curves=base64.b64encode(curves_png).decode('ascii'),
-    differing=differing,
+    tables=[*map(tables.html, documents)],
+    **{name: base64.b64encode(figures.get(name, b'')).decode() for name in FIGURES},
+    differing=tables.html(paper.settings(groups), 'text') if len(groups) > 1 else '',
     runs=[
       (
         _about(group, run),
@@ -74,22 +73,6 @@ def command(run: run_reader.Run) -> str:
     return recorded
   settings = {name: kinds.value_text(value) for name, value in run.settings.items()}
   return shlex.join(f'{name}={value}' for name, value in settings.items())
-
-
-def _differing(groups: Sequence[run_groups.Group]) -> tables.Table:
-  """Returns the settings of the groups; those that are fewer are the columns."""
-  names = dict.fromkeys(name for group in groups for name in group.differing)
-  rows = [
-    (comparison.NAME, *names),
-    *(
-      (g.name, *(g.differing.get(name, plain_text.EMPTY) for name in names))
-      for g in groups
-    ),
-  ]
-  if len(names) > len(groups):
-    rows = [*zip(*rows, strict=True)]
-  header, *cells = rows
-  return tables.Table(pd.DataFrame(cells, columns=header))
 
 
 def _about(group: run_groups.Group, run: run_reader.Run) -> str:

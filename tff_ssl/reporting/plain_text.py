@@ -10,7 +10,7 @@ from tff_ssl.evaluation import method_names
 # What an empty cell shows: a value that is missing or not a number.
 EMPTY = '-'
 # The last two are of masks: intersection over union, and the share that is found.
-_SHARES = (*method_names.SCORES, 'recall', 'iou', 'found')
+_SHARES = (*method_names.SCORES, method_names.AUC, 'recall', 'iou', 'found')
 # Recall of retrieval, with its k following.
 RECALL_AT = 'recall_at_'
 _BYTES = 'bytes'
@@ -32,7 +32,10 @@ def title(name: str) -> str:
 
 
 def number(name: str, mean: float, deviation: float) -> str:
-  """Writes a mean and, unless it is NaN, a deviation, in the unit of the number."""
+  """Writes a mean and, unless it is NaN, a deviation, in the unit of the number.
+
+  Bytes that do not vary have no deviation.
+  """
   unit, factor, decimals = '', 1.0, None
   if is_share(name):
     unit, factor, decimals = '%', 100.0, 1
@@ -44,7 +47,7 @@ def number(name: str, mean: float, deviation: float) -> str:
     # Two digits of the deviation, and as many decimals of the mean.
     decimals = max(0, 1 - math.floor(math.log10(deviation)))
   text = f'{mean:.4g}' if decimals is None else f'{mean:.{decimals}f}'
-  if math.isfinite(deviation):
+  if math.isfinite(deviation) and (deviation or name != _BYTES):
     text += f' ± {deviation:.{decimals or 0}f}'
   return text + unit
 

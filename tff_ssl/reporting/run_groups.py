@@ -15,9 +15,9 @@ EXAMPLES = 'examples'
 # Distinguishes versions of modules of one's own.
 _IMPORTS = own_modules.STORED
 _DIGITS_OF_EXAMPLES = 8
-_HEAD = (run_reader.METHOD, run_reader.OBJECTIVE)
+HEAD = (run_reader.METHOD, run_reader.OBJECTIVE)
 # These come first wherever settings are listed.
-_FIRST = (*_HEAD, run_reader.TASK)
+_FIRST = (*HEAD, run_reader.TASK)
 _ALL = 'all runs'
 # Letters of a name, in a legend or in the first column of a table on a page.
 _LONGEST, _LONGEST_HEAD = 40, 30
@@ -34,6 +34,7 @@ class Group:
     differing: All settings in which any two groups differ, as text by name, in the same
       order for every group; 'examples' stands for the data. A setting that these runs
       do not have is left out.
+    said: Settings that names or legends say, beside method and objective, likewise.
     unnamed: The settings with different values that neither names nor legends say.
     counted: The runs whose numbers are the group's: those that have finished, or all if
       none has.
@@ -43,6 +44,7 @@ class Group:
   name: str
   legend: str
   differing: Mapping[str, str]
+  said: Mapping[str, str]
   unnamed: Sequence[str]
   counted: tuple[run_reader.Run, ...]
   left_out: tuple[run_reader.Run, ...] = ()
@@ -94,7 +96,7 @@ def group(
     by_settings = settings.groupby(differing, sort=False, dropna=False)
     members = [list(rows.index) for _, rows in by_settings]
   own = settings.iloc[[rows[0] for rows in members]].reset_index(drop=True)
-  names, legends, unnamed = _names(own, differing, label)
+  names, legends, said, unnamed = _names(own, differing, label)
   groups = []
   for k, rows in enumerate(members):
     all_runs = [unique[row] for row in rows]
@@ -104,6 +106,7 @@ def group(
         names[k],
         legends[k],
         own.loc[k, differing].dropna().to_dict(),
+        own.loc[k, said].dropna().to_dict(),
         unnamed,
         tuple(counted),
         tuple(run for run in all_runs if run not in counted),
@@ -140,8 +143,8 @@ def _settings(runs: Sequence[run_reader.Run], ignored: Collection[str]) -> pd.Da
 
 def _names(
   own: pd.DataFrame, differing: Sequence[str], label: Sequence[str]
-) -> tuple[list[str], list[str], list[str]]:
-  """Returns the names of groups, their legends, and the settings that are not said.
+) -> tuple[list[str], list[str], list[str], list[str]]:
+  """Returns names and legends of groups, and the settings that they say, and do not.
 
   Args:
     own: The settings of each group.
@@ -150,35 +153,39 @@ def _names(
     label: The settings that name the groups, if they do.
   """
   heads = _heads(own, label)
-  told = label or _HEAD
+  told = label or HEAD
   varied = [name for name in differing if own[name].nunique() > 1]
   rest = [name for name in varied if name not in told]
   if label and len(set(heads)) == len(heads):
-    return heads, [''] * len(heads), rest
-  short = _short(own.columns)
+    return heads, [''] * len(heads), _beside_head(label, ()), rest
+  by_name = short(own.columns)
   others = [name for name in rest if name != _IMPORTS]
-  if len(set(_texts(own, others, heads, short))) == len(heads):
+  if len(set(_texts(own, others, heads, by_name))) == len(heads):
     # Digests are said only where nothing else tells the groups apart.
     rest = others
-  if len(set(_texts(own, rest, heads, short))) < len(heads):
+  if len(set(_texts(own, rest, heads, by_name))) < len(heads):
     # Then what only some groups have must tell them apart.
     rest = [name for name in differing if name not in told]
-  names = [name or _ALL for name in _texts(own, rest, heads, short)]
+  names = [name or _ALL for name in _texts(own, rest, heads, by_name)]
   if max(map(len, names)) <= _LONGEST and len(set(names)) == len(names):
-    return names, [''] * len(names), []
-  full = [name for name in varied if name in _HEAD or name in label] + rest
+    return names, [''] * len(names), _beside_head(label, rest), []
+  full = [name for name in varied if name in HEAD or name in label] + rest
   only_some = own[full].nunique() < 2
   numbered = [f'{_cut(head)} [{k}]'.strip() for k, head in enumerate(heads, start=1)]
   legends = [
     f'[{k}] {_flags(row.dropna(), row.index[row.isna() & only_some])}'
     for k, (_, row) in enumerate(own[full].iterrows(), start=1)
   ]
-  return numbered, legends, []
+  return numbered, legends, _beside_head(label, rest), []
+
+
+def _beside_head(label: Sequence[str], rest: Sequence[str]) -> list[str]:
+  return [name for name in (*label, *rest) if name not in HEAD]
 
 
 def _heads(own: pd.DataFrame, label: Sequence[str]) -> list[str]:
   """Returns the beginnings of names: method and objective, or what the label says."""
-  parts = [name for name in label or _HEAD if name in own]
+  parts = [name for name in label or HEAD if name in own]
   # Whoever made an objective looks for its name.
   if not label and _IMPORTS not in own:
     # One objective for all need not be repeated.
@@ -225,7 +232,7 @@ def _flags(settings: pd.Series, missing: Collection[str]) -> str:
   return ' '.join([*texts, *(f'no {name}' for name in missing)])
 
 
-def _short(names: Collection[str]) -> dict[str, str]:
+def short(names: Collection[str]) -> dict[str, str]:
   """Returns the last parts of each setting's name that no other setting ends with."""
   result = {}
   for name in names:

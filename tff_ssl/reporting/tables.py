@@ -1,4 +1,4 @@
-"""Tables for documents: plain text, Markdown and HTML, that fit a page."""
+"""Tables for documents: plain text, Markdown, HTML and LaTeX, that fit a page."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 import dataclasses
@@ -10,7 +10,13 @@ from tff_ssl.reporting import plain_text
 
 # Columns, and letters of a small font, that fit side by side on a page.
 _WIDEST, _LETTERS, _BETWEEN = 7, 100, 2
-_BOLD = 'Bold: the best mean of a column.'
+_BOLD = 'Bold: the best mean of a column among rows of one budget and one norm.'
+# LaTeX: the environment, and the letters of a line in each size of the font, where the
+# text of an article is 345 pt wide, and a column of its page 229 pt.
+WIDTHS = {
+  'page': ('table*', {r'\small': 75, r'\footnotesize': 81, r'\scriptsize': 88}),
+  'column': ('table', {r'\footnotesize': 53, r'\scriptsize': 58, r'\tiny': 66}),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,12 +28,16 @@ class Table:
     best: Positions (row, column) of cells that are written in bold.
     notes: Lines below it.
     heads: Columns that are no numbers, the first of which names the rows.
+    caption: What it shows.
+    naming: The first columns, which every part of a wide table has.
   """
 
   cells: pd.DataFrame
   best: Collection[tuple[int, int]] = ()
   notes: Sequence[str] = ()
   heads: int = 1
+  caption: str = ''
+  naming: int = 1
 
 
 def text(table: Table) -> str:
@@ -35,18 +45,18 @@ def text(table: Table) -> str:
   blocks = []
   for part in _parts(table):
     shown = _inert(part, inert.line, '{}')
-    right = [False] + [True] * (len(shown.columns) - 1)
+    right = [k >= table.naming for k in range(len(shown.columns))]
     blocks.append(plain_text.aligned(list(shown), shown.to_numpy().tolist(), right))
-  notes = '\n'.join(map(inert.line, table.notes))
+  notes = '\n'.join(map(inert.line, filter(None, [table.caption, *table.notes])))
   return '\n\n'.join([*blocks, *([notes] if notes else [])])
 
 
 def markdown(table: Table) -> str:
   """Lays out a table in Markdown, with a newline at the end."""
-  blocks = []
+  blocks = [inert.markdown(table.caption)] if table.caption else []
   for part in _parts(table):
     shown = _inert(part, inert.markdown, '**{}**')
-    align = ['left'] + ['right'] * (len(shown.columns) - 1)
+    align = ['left' if k < table.naming else 'right' for k in range(len(list(shown)))]
     blocks.append(shown.to_markdown(index=False, colalign=align, disable_numparse=True))
   blocks += [inert.markdown(note) for note in _notes(table)]
   return '\n\n'.join(blocks) + '\n'
@@ -66,7 +76,44 @@ def html(table: Table, kind: str = 'numbers') -> str:
   # Every cell is escaped already, also where it is not seen.
   whole = shown.to_html(escape=False, border=0, justify='unset', classes=kind)
   notes = ''.join(f'\n<p class="note">{inert.html(n)}</p>' for n in _notes(table))
-  return f'<div class="wide">{whole}</div>{notes}'
+  above = f'<p class="note">{inert.html(table.caption)}</p>' if table.caption else ''
+  return f'{above}<div class="wide">{whole}</div>{notes}'
+
+
+def latex(table: Table, width: str, label: str) -> str:
+  r"""Lays out a table in LaTeX that needs the package booktabs.
+
+  Args:
+    table: The table.
+    width: `page`, also across both columns of a page that has two; or `column`, one of
+      these. A table that is wider is several.
+    label: What `\ref` names it.
+
+  Returns:
+    Environments to be included by `\input`.
+  """
+  environment, sizes = WIDTHS[width]
+  said = ' '.join(map(inert.latex, [table.caption, *_notes(table)])).strip()
+  # The largest letters in which the table is whole, or else the smallest.
+  needed = sum(_widths(table))
+  size = next((size for size, most in sizes.items() if needed <= most), [*sizes][-1])
+  naming = table.naming
+  blocks = []
+  for k, part in enumerate(_parts(table, sizes[size]), start=1):
+    shown = _inert(part, inert.latex, r'\textbf{{{}}}').style.hide(axis='index')
+    whole = shown.to_latex(
+      column_format='l' * naming + 'r' * (len(part.cells.columns) - naming),
+      hrules=True,
+      position='tb',
+      position_float='centering',
+      caption=said if k == 1 else 'Continued.',
+      label=label if k == 1 else f'{label}:{k}',
+      environment=environment,
+    )
+    begin = r'\begin{tabular}'
+    small = f'\\smallskip{size}\\setlength{{\\tabcolsep}}{{3pt}}\n'
+    blocks.append(whole.replace(begin, small + begin, 1))
+  return '\n'.join(blocks)
 
 
 def _notes(table: Table) -> list[str]:
@@ -74,18 +121,15 @@ def _notes(table: Table) -> list[str]:
   return [*table.notes, *([_BOLD] if table.best else [])]
 
 
-def _parts(table: Table) -> Iterator[Table]:
+def _parts(table: Table, letters: int = _LETTERS) -> Iterator[Table]:
   """Yields tables that fit a page, each with the names of the rows that it has."""
-  cells = table.cells
-  widths = [
-    max(map(len, map(str, (name, *cells.iloc[:, k])))) + _BETWEEN
-    for k, name in enumerate(cells)
-  ]
-  parts = [[0, 1]]
-  for k in range(2, len(widths)):
+  cells, widths = table.cells, _widths(table)
+  naming = [*range(table.naming)]
+  parts = [[*naming, table.naming]]
+  for k in range(table.naming + 1, len(widths)):
     wider = [*parts[-1], k]
-    if len(wider) > _WIDEST or sum(widths[j] for j in wider) > _LETTERS:
-      parts.append([0, k])
+    if len(wider) > _WIDEST or sum(widths[j] for j in wider) > letters:
+      parts.append([*naming, k])
     else:
       parts[-1] = wider
   numbers = cells != plain_text.EMPTY
@@ -103,6 +147,14 @@ def _parts(table: Table) -> Iterator[Table]:
       if k in rows and c in columns
     }
     yield Table(own.iloc[rows], best)
+
+
+def _widths(table: Table) -> list[int]:
+  """Returns the letters of each column."""
+  return [
+    max(map(len, map(str, (name, *table.cells.iloc[:, k])))) + _BETWEEN
+    for k, name in enumerate(table.cells)
+  ]
 
 
 def _inert(table: Table, escape: Callable[[object], str], bold: str) -> pd.DataFrame:

@@ -1,0 +1,234 @@
+import functools
+import itertools
+
+import pytest
+
+from binaries.config import programs
+from tests.worlds import made_runs
+from tff_ssl.reporting import budgets
+from tff_ssl.reporting import comparison
+from tff_ssl.reporting import paper
+from tff_ssl.reporting import paper_tests
+from tff_ssl.reporting import titles
+
+_KNN = 'knn/1%/accuracy'
+_SETTINGS = budgets.Settings(clients='clients_per_round', norm='encoder.norm')
+
+
+def groups_of(tmp_path, *settings, seeds=1, label=(), **evaluation):
+  """Groups runs, of which each k-th setting is better, and more so with the seed."""
+  folders = [
+    made_runs.run(
+      tmp_path / f'{k}_{seed}',
+      {**own, 'seed': seed},
+      evaluation={_KNN: 0.5 + k / 10 + seed**2 * (k + 1) / 100, **evaluation},
+    )
+    for k, own in enumerate(settings)
+    for seed in range(seeds)
+  ]
+  return made_runs.groups(*folders, label=label)
+
+
+def test_every_method_and_objective_has_a_name_in_print_of_its_own():
+  offered = [programs.load(name) for name in programs.NAMES]
+  methods = {name for each in offered for name in each.checkout}
+  objectives = {o for each in offered for row in each.checkout.values() for o in row}
+  assert methods == {*titles.METHODS}
+  assert objectives == {*titles.OBJECTIVES}
+  for names in (
+    [name for name, _ in titles.METHODS.values()],
+    titles.OBJECTIVES.values(),
+  ):
+    assert len({*names}) == len(names)
+
+
+@pytest.mark.parametrize(
+  ('method', 'objective', 'expected'),
+  [
+    ('dcco', 'cco', 'DCCO'),
+    ('dcco', 'lejepa', 'DCCO + LeJEPA'),
+    ('fedavg', 'simclr', 'FedAvg + SimCLR'),
+    ('my_method', 'my_loss', 'my_method + my_loss'),
+    ('fedavg', '', 'FedAvg'),
+  ],
+)
+def test_names_of_methods(method, objective, expected):
+  assert titles.of_method(method, objective) == expected
+
+
+_AVG = {'method': 'fedavg', 'objective': 'simclr'}
+_EMA = {'method': 'fedema', 'objective': 'byol', 'method.tau': 0.7}
+
+
+@pytest.mark.parametrize(
+  ('settings', 'label', 'full', 'columns'),
+  [
+    # What only one of them has does not tell them apart.
+    ([_AVG, _EMA], (), ['FedAvg + SimCLR', 'FedEMA'], {}),
+    (
+      [{**_AVG, 'clients.epochs': 1}, {**_AVG, 'clients.epochs': 5}],
+      (),
+      ['FedAvg + SimCLR, epochs 1', 'FedAvg + SimCLR, epochs 5'],
+      {'epochs': ['1', '5']},
+    ),
+    (
+      [_EMA, {'method': 'fedema', 'objective': 'byol'}],
+      (),
+      None,
+      {'tau': ['0.7', '-']},
+    ),
+    # A user's label decides, where it tells them apart.
+    ([{**_AVG, 'x': 1}, {**_EMA, 'x': 2}], ('x',), ['1', '2'], {}),
+    (
+      [_AVG, {**_AVG, 'objective': 'byol'}],
+      ('method',),
+      ['FedAvg + SimCLR', 'FedAvg + BYOL'],
+      {},
+    ),
+    ([_AVG, _EMA], ('method',), ['FedAvg', 'FedEMA'], {}),
+    ([_AVG, _EMA], ('rounds', 'method'), ['FedAvg', 'FedEMA'], {'rounds': ['3', '3']}),
+    (
+      [{**_AVG, 'note': 'x' * 40}, {**_AVG, 'note': 'y' * 40}],
+      (),
+      ['FedAvg + SimCLR [1]', 'FedAvg + SimCLR [2]'],
+      {'note': ['x' * 40, 'y' * 40]},
+    ),
+  ],
+)
+def test_groups_are_named_by_method_and_by_what_differs(
+  tmp_path, settings, label, full, columns
+):
+  found = paper.names(groups_of(tmp_path, *settings, label=label), label)
+  assert found.settings.to_dict('list') == columns
+  if full:
+    assert found.full == full
+
+
+def shown(groups, questions, **options):
+  compared = comparison.compare(groups, _SETTINGS)
+  return paper.table(groups, compared, questions, paper.names(groups), **options)
+
+
+def test_what_all_share_is_in_the_caption_and_what_differs_in_columns(tmp_path):
+  settings = [
+    {**own, 'task': 'digits', 'encoder.norm': norm, 'clients.epochs': 2}
+    for own, norm in itertools.product((_AVG, _EMA), ('batch', 'group'))
+  ]
+  groups = groups_of(tmp_path, *settings, seeds=2, **{f'pixels/{_KNN}': 0.25})
+  common = ('task', 'encoder.norm', 'clients.epochs', 'init_from')
+  table = shown(groups, [_KNN], common=common, note='A note.')
+  assert table.caption == (
+    'Common to all: task digits, epochs 2. Mean ± sample deviation over 2 seeds.'
+  )
+  assert table.cells.columns.tolist() == ['method', 'norm', 'kNN 1%']
+  assert table.cells.to_numpy().tolist() == [
+    ['FedAvg + SimCLR', 'batch', '50.5 ± 0.7%'],
+    ['FedAvg + SimCLR', 'group', '61.0 ± 1.4%'],
+    ['FedEMA', 'batch', '71.5 ± 2.1%'],
+    ['FedEMA', 'group', '82.0 ± 2.8%'],
+    ['pixels', '-', '25.0 ± 0.0%'],
+  ]
+  # The best of each norm.
+  assert table.best == {(2, 2), (3, 2)}
+  assert (table.heads, table.naming) == (2, 2)
+  assert table.notes == ['A note.']
+
+
+def test_many_settings_are_a_table_of_their_own(tmp_path):
+  settings = [{**_AVG, **{f'x{k}': own * 20 for k in range(4)}} for own in 'ab']
+  groups = groups_of(tmp_path, *settings)
+  table = shown(groups, ['loss'])
+  assert table.cells['method'].tolist() == [
+    'FedAvg + SimCLR [1]',
+    'FedAvg + SimCLR [2]',
+  ]
+  assert table.cells.columns.tolist() == ['method', 'final loss']
+  own = paper.settings(groups, paper.names(groups)).cells
+  assert own.columns.tolist() == ['setting', *table.cells['method']]
+  assert own.to_numpy().tolist() == [[f'x{k}', 'a' * 20, 'b' * 20] for k in range(4)]
+
+
+def test_bold_and_tests_are_within_a_budget(tmp_path):
+  """A method of twice the clients is neither the best nor tested."""
+  settings = [_AVG, _EMA, {'method': 'dcco', 'clients_per_round': 8}]
+  groups = groups_of(tmp_path, *settings, seeds=5)
+  table = shown(groups, [_KNN])
+  assert table.best == {(1, table.heads)}
+  compared = comparison.compare(groups, _SETTINGS)
+  tested = paper_tests.find(compared, [_KNN, 'loss'], paper.names(groups))
+  (table,) = tested.tables
+  # Differences -10 - seed^2: mean -16, sample deviation 6.595, Student's 2.776.
+  ((first, second, cell),) = table.cells.to_numpy().tolist()
+  assert (first, second) == ('FedAvg + SimCLR', 'FedEMA')
+  assert cell == '−16.0 (−24.2 to −7.8), p .006'
+  assert not tested.ranks
+  assert not tested.refusal
+
+
+def test_below_five_common_seeds_nothing_is_tested_and_a_sentence_says_so(tmp_path):
+  for seeds, is_tested in ((4, False), (5, True)):
+    groups = groups_of(tmp_path / str(seeds), _AVG, _EMA, seeds=seeds)
+    compared = comparison.compare(groups, _SETTINGS)
+    tested = paper_tests.find(compared, [_KNN], paper.names(groups))
+    assert bool(tested.tables) == is_tested
+    assert ('at least 5 seeds in common' in tested.refusal) == (not is_tested)
+  assert not paper_tests.find(compared, ['loss'], paper.names(groups)).refusal
+
+
+def test_three_methods_are_ranked_and_one_may_be_the_reference(tmp_path):
+  groups = groups_of(tmp_path, _AVG, _EMA, {}, seeds=5)
+  names = paper.names(groups)
+  compared = comparison.compare(groups, _SETTINGS)
+  found = functools.partial(paper_tests.references, groups, names.full, compared.peers)
+  against = found('fedema')
+  assert against == found('FedEMA') == {0: 1}
+  tested = paper_tests.find(compared, [_KNN], names, against)
+  (table,) = tested.tables
+  assert [row[:2] for row in table.cells.to_numpy().tolist()] == [
+    ['FedAvg + SimCLR', 'FedEMA'],
+    ['DCCO', 'FedEMA'],
+    ['all', ''],
+  ]
+  # Always in the same order: Friedman's statistic is 10 of 2 degrees, exp(-5).
+  assert table.cells.iloc[2, 2] == 'p .007'
+  ((title, ranks),) = tested.ranks
+  assert title == 'kNN 1%'
+  assert ranks.means == {'FedAvg + SimCLR': 3, 'FedEMA': 2, 'DCCO': 1}
+  with pytest.raises(
+    ValueError, match=r"against is 'fedu'; it must be one .* FedEMA; D"
+  ):
+    found('fedu')
+
+
+def test_recalls_of_two_classes_are_sensitivity_and_specificity(tmp_path):
+  recalls = {'knn/1%/recall/0': 0.5, 'knn/1%/recall/1': 0.25, 'knn/1%/auc': 0.75}
+  table = shown(groups_of(tmp_path / 'two', _AVG, **recalls), [*recalls])
+  assert table.cells.columns.tolist() == [
+    'method',
+    'kNN 1% specificity',
+    'kNN 1% sensitivity',
+    'kNN 1% AUC',
+  ]
+  assert table.cells.iloc[0, 1:].tolist() == ['50.0%', '25.0%', '75.0%']
+  assert table.caption.startswith('Sensitivity is the recall of class 1, ')
+  recalls['knn/1%/recall/2'] = 0.5
+  table = shown(groups_of(tmp_path / 'three', _AVG, **recalls), ['knn/1%/recall/1'])
+  assert table.cells.columns.tolist() == ['method', 'kNN 1% recall 1']
+
+
+def test_a_method_is_the_reference_once_in_each_budget(tmp_path):
+  settings = [
+    {**own, 'encoder.norm': norm}
+    for own, norm in itertools.product((_AVG, _EMA), ('batch', 'group'))
+  ]
+  groups = groups_of(tmp_path / 'a', *settings, seeds=5)
+  names, compared = paper.names(groups), comparison.compare(groups, _SETTINGS)
+  against = paper_tests.references(groups, names.full, compared.peers, 'fedema')
+  assert against == {0: 2, 1: 3}
+  tested = paper_tests.find(compared, [_KNN], names, against)
+  shown = [table.cells.iloc[:, :2].to_numpy().tolist() for table in tested.tables]
+  assert shown == [[['FedAvg + SimCLR', 'FedEMA']]] * 2
+  assert ['norm batch' in table.caption for table in tested.tables] == [True, False]
+  groups = groups_of(tmp_path / 'b', *({**_EMA, 'x': x} for x in (1, 2)))
+  with pytest.raises(ValueError, match="against is 'fedema'"):
+    paper_tests.references(groups, paper.names(groups).full, [0, 0], 'fedema')

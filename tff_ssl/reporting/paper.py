@@ -1,0 +1,227 @@
+"""A comparison for a paper: names that a reader knows, and one table that says all."""
+
+from collections.abc import Sequence
+import dataclasses
+
+import pandas as pd
+
+from tff_ssl.computing import kinds
+from tff_ssl.reporting import comparison
+from tff_ssl.reporting import comparison_table
+from tff_ssl.reporting import plain_text
+from tff_ssl.reporting import run_groups
+from tff_ssl.reporting import run_reader
+from tff_ssl.reporting import tables
+from tff_ssl.reporting import titles
+
+# More settings have a table of their own.
+_MOST_SETTINGS = 3
+# Letters of a name with its settings, as in the legend of a figure.
+_LONGEST = 40
+_PROBES = {
+  'knn': 'kNN',
+  'lars': 'linear by LARS',
+  'one': 'head of one',
+  'finetune': 'fine-tuned',
+}
+# The recalls of two classes: the second is the positive one.
+_OF_TWO = {'0': 'specificity', '1': 'sensitivity'}
+_SHOWN = 'Mean ± sample deviation'
+_DRAWS = f'{_SHOWN} over draws of few labels'
+
+
+@dataclasses.dataclass(frozen=True)
+class Names:
+  """How groups are named in a paper.
+
+  Attributes:
+    heads: The method of each group, as papers print it.
+    settings: The settings that tell the groups apart: a column for each, a row for each
+      group.
+  """
+
+  heads: Sequence[str]
+  settings: pd.DataFrame
+
+  @property
+  def has_columns(self) -> bool:
+    """Whether the settings are columns of the table of numbers."""
+    return len(self.settings.columns) <= _MOST_SETTINGS
+
+  @property
+  def full(self) -> list[str]:
+    """A name of its own for each group, short enough for a legend."""
+    if len({*self.heads}) == len(self.heads):
+      return [*self.heads]
+    named = [
+      ', '.join([head, *(f'{n} {v}' for n, v in row.items())])
+      for head, (_, row) in zip(self.heads, self.settings.iterrows(), strict=True)
+    ]
+    if max(map(len, named)) <= _LONGEST and len({*named}) == len(named):
+      return named
+    return [f'{head} [{k}]' for k, head in enumerate(self.heads, start=1)]
+
+
+def names(groups: Sequence[run_groups.Group], label: Sequence[str] = ()) -> Names:
+  """Returns how groups are named.
+
+  Args:
+    groups: From `run_groups.group`.
+    label: The settings that name them, if a user has chosen them.
+  """
+  heads = [_head(group, label) for group in groups]
+  if len({*heads}) < len(heads):
+    # Then the objective is said too.
+    heads = [_head(group, ()) for group in groups]
+  is_in_head = label and run_reader.METHOD not in label
+  names_of = [] if is_in_head else [name for group in groups for name in group.said]
+  said = [*dict.fromkeys(names_of)]
+  rows = [[group.said.get(name, plain_text.EMPTY) for name in said] for group in groups]
+  short = run_groups.short(said)
+  titled = [short[name].replace('_', ' ') for name in said]
+  return Names(heads, pd.DataFrame(rows, columns=titled, dtype=object))
+
+
+def renamed(groups: Sequence[run_groups.Group], named: Names) -> list[run_groups.Group]:
+  """Returns groups under their names in print, which need no legend."""
+  return [
+    dataclasses.replace(group, name=name, legend='')
+    for group, name in zip(groups, named.full, strict=True)
+  ]
+
+
+def _head(group: run_groups.Group, label: Sequence[str]) -> str:
+  settings = group.counted[0].settings
+  if label and run_reader.METHOD not in label:
+    return group.name
+  says = not label or run_reader.OBJECTIVE in label
+  objective = settings.get(run_reader.OBJECTIVE) if says else None
+  return titles.of_method(
+    kinds.value_text(settings.get(run_reader.METHOD) or ''),
+    kinds.value_text(objective or ''),
+  )
+
+
+def table(
+  groups: Sequence[run_groups.Group],
+  compared: comparison.Comparison,
+  questions: Sequence[str],
+  named: Names,
+  common: Sequence[str] = (),
+  note: str = '',
+) -> tables.Table:
+  """Returns the table of numbers for a document.
+
+  Args:
+    groups: From `run_groups.group`.
+    compared: From `comparison.compare`.
+    questions: The numbers to show.
+    named: From `names`.
+    common: Settings that the caption says if all runs have the same value.
+    note: A line below the table; empty: none.
+
+  Returns:
+    Settings in which groups differ are columns, or have a table of their own
+    (`settings`); what all rows have in common is in the caption.
+  """
+  plain = comparison_table.table(compared, questions)
+  shown = [compared.rows[k] for k in comparison_table.rows_of(compared, questions)]
+  heads = named.heads if named.has_columns else named.full
+  cells = [row.named(heads[row.group]) for row in shown]
+  own = pd.DataFrame({comparison.NAME: cells})
+  if named.has_columns:
+    for position, name in enumerate(named.settings):
+      of_group = named.settings.iloc[:, position]
+      column = [plain_text.EMPTY if r.is_shared else of_group[r.group] for r in shown]
+      own.insert(len(own.columns), name, column, allow_duplicates=True)
+  names_of_rows = len(own.columns)
+  runs = {*plain.cells[comparison.RUNS]}
+  if len(runs) > 1:
+    own[comparison.RUNS] = plain.cells[comparison.RUNS]
+  numbers = plain.cells.iloc[:, plain.heads :]
+  numbers.columns = [title(question, compared) for question in questions]
+  moved = len(own.columns) - plain.heads
+  return tables.Table(
+    pd.concat([own, numbers], axis=1),
+    {(row, column + moved) for row, column in plain.best},
+    [*compared.notes, *([note] if note else [])],
+    len(own.columns),
+    ' '.join([*_common(groups, common), *_meaning(plain, runs), *_of_two(numbers)]),
+    names_of_rows,
+  )
+
+
+def settings(
+  groups: Sequence[run_groups.Group], named: Names | None = None
+) -> tables.Table:
+  """Returns the settings of the groups; those that are fewer are columns.
+
+  Args:
+    groups: From `run_groups.group`.
+    named: From `names`: only the settings that tell the groups apart, under these
+      names; None: all in which groups differ.
+  """
+  titled = named.full if named else [group.name for group in groups]
+  values = [group.said if named else group.differing for group in groups]
+  every = [*dict.fromkeys(name for own in values for name in own)]
+  rows = [
+    ('setting', *every),
+    *(
+      (name, *(own.get(each, plain_text.EMPTY) for each in every))
+      for name, own in zip(titled, values, strict=True)
+    ),
+  ]
+  if len(every) > len(groups):
+    rows = [*zip(*rows, strict=True)]
+  header, *cells = rows
+  caption = 'Settings in which the methods differ.'
+  return tables.Table(pd.DataFrame(cells, columns=header), caption=caption)
+
+
+def title(question: str, compared: comparison.Comparison) -> str:
+  """Returns a question as the head of a column: 'kNN 145 labels'.
+
+  Args:
+    question: The question.
+    compared: From `comparison.compare`; if there are two classes, their recalls are
+      sensitivity and specificity.
+  """
+  first, space, rest = comparison.title(question).partition(' ')
+  text = f'{_PROBES.get(first, first)}{space}{rest}'.replace(' auc', ' AUC')
+  probe, _, position = text.rpartition(' recall ')
+  if probe and position in _OF_TWO and _has_two_classes(compared):
+    return f'{probe} {_OF_TWO[position]}'
+  return text
+
+
+def _has_two_classes(compared: comparison.Comparison) -> bool:
+  parts = [question.rpartition('/') for question in compared.questions]
+  return {last for start, _, last in parts if start.endswith('/recall')} == {*_OF_TWO}
+
+
+def _common(groups: Sequence[run_groups.Group], wanted: Sequence[str]) -> list[str]:
+  """Returns the sentence on the settings that all runs share."""
+  runs = [run for group in groups for run in group.counted]
+  said = []
+  for name in wanted:
+    values = {kinds.value_text(run.settings.get(name)) for run in runs}
+    if len(values) == 1 and runs[0].settings.get(name) not in (None, False):
+      said.append(f'{name.rpartition(".")[2].replace("_", " ")} {values.pop()}')
+  return [f'Common to all: {", ".join(said)}.'] if said else []
+
+
+def _meaning(plain: tables.Table, runs: set[str]) -> list[str]:
+  """Returns what the numbers are, and over how many runs."""
+  if not any('±' in cell for cell in plain.cells.to_numpy()[:, plain.heads :].flat):
+    return []
+  if len(runs) > 1:
+    return [f'{_SHOWN} over runs of different seeds; of one run, over draws of labels.']
+  count = next(iter(runs))
+  return [f'{_DRAWS}.' if count == '1' else f'{_SHOWN} over {count} seeds.']
+
+
+def _of_two(numbers: pd.DataFrame) -> list[str]:
+  """Returns what sensitivity and specificity are, if a column has one."""
+  is_said = any(name.endswith(tuple(_OF_TWO.values())) for name in numbers)
+  said = 'Sensitivity is the recall of class 1, specificity that of class 0.'
+  return [said] if is_said else []

@@ -1,0 +1,203 @@
+"""Tests of the differences that a comparison shows, as a table and as ranks."""
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+import math
+
+import pandas as pd
+
+from tff_ssl.reporting import comparison
+from tff_ssl.reporting import paper
+from tff_ssl.reporting import plain_text
+from tff_ssl.reporting import run_groups
+from tff_ssl.reporting import run_reader
+from tff_ssl.reporting import significance
+from tff_ssl.reporting import tables
+
+_REFUSED = (
+  'Differences are not tested: that takes two methods of one budget and one norm with '
+  f'at least {significance.LEAST_SEEDS} seeds in common.'
+)
+_CAPTION = (
+  'Differences, method less against, paired by {seeds} seeds, of methods of one budget '
+  'and one norm{shared}: mean (interval that holds the true mean 19 times in 20, by '
+  'Student), of shares in per cent, and p of the paired t-test, corrected by Holm for '
+  'all pairs of a number.'
+)
+_FRIEDMAN = (
+  " All: Friedman's test of the ranks; the figure of ranks has the critical "
+  'differences of mean ranks (Nemenyi).'
+)
+_ALL, _AGAINST = 'all', 'against'
+
+
+@dataclasses.dataclass(frozen=True)
+class Tested:
+  """What tests say of a comparison.
+
+  Attributes:
+    tables: For groups of one budget and one norm, a row for two methods, or for all.
+    refusal: Why nothing is tested; empty if something is, or there is nothing to test.
+    ranks: The title of a number, and the ranks of methods in it.
+  """
+
+  tables: Sequence[tables.Table]
+  refusal: str
+  ranks: Sequence[tuple[str, significance.Ranks]]
+
+
+def references(
+  groups: Sequence[run_groups.Group],
+  names: Sequence[str],
+  peers: Sequence[int],
+  wanted: str | None,
+) -> dict[int, int] | None:
+  """Returns the positions of the groups that others are compared with.
+
+  Args:
+    groups: From `run_groups.group`.
+    names: Their names in print.
+    peers: From `budgets.peers`.
+    wanted: A name in print or in the table, or the kind of a method; None: none.
+
+  Returns:
+    Of groups with the same number of `peers`, the one that has the name; None: each is
+    compared with each.
+
+  Raises:
+    ValueError: No group has this name, or several have that are compared.
+  """
+  if wanted is None:
+    return None
+  found = [
+    k
+    for k, (group, name) in enumerate(zip(groups, names, strict=True))
+    if wanted in (name, group.name, group.counted[0].settings.get(run_reader.METHOD))
+  ]
+  by_peers = {peers[k]: k for k in found}
+  if not found or len(by_peers) < len(found):
+    raise ValueError(
+      f'against is {wanted!r}; it must be one of the methods {"; ".join(names)}.'
+    )
+  return by_peers
+
+
+def find(
+  compared: comparison.Comparison,
+  questions: Sequence[str],
+  named: paper.Names,
+  against: Mapping[int, int] | None = None,
+) -> Tested:
+  """Tests the differences of groups of one budget and one norm.
+
+  Args:
+    compared: From `comparison.compare`.
+    questions: The numbers shown; those are tested of which more is better.
+    named: The groups' names in print.
+    against: From `references`.
+  """
+  asked = [*filter(comparison.is_better_if_more, questions)]
+  found: list[tables.Table] = []
+  ranks: list[tuple[str, significance.Ranks]] = []
+  for peers in dict.fromkeys(compared.peers):
+    members = [k for k, each in enumerate(compared.peers) if each == peers]
+    if against is not None and peers not in against:
+      continue
+    shown, shared = _names(named, members)
+    reference = shown[against[peers]] if against else None
+    of_peers = {q: _values(compared, q, members).rename(columns=shown) for q in asked}
+    values = {
+      question: each
+      for question, each in of_peers.items()
+      if len(each.columns) > 1 and (reference is None or reference in each)
+    }
+    if values:
+      own = {
+        question: significance.ranks(each)
+        for question, each in values.items()
+        if len(each.columns) >= significance.LEAST_RANKED
+      }
+      heads = {question: paper.title(question, compared) for question in values}
+      found.append(_table(values, own, heads, shared, reference))
+      ranks += [(f'{heads[question]}{shared}', each) for question, each in own.items()]
+  is_refused = asked and len(named.heads) > 1 and not found
+  return Tested(found, _REFUSED if is_refused else '', ranks)
+
+
+def _table(
+  values: Mapping[str, pd.DataFrame],
+  ranks: Mapping[str, significance.Ranks],
+  heads: Mapping[str, str],
+  shared: str,
+  against: str | None,
+) -> tables.Table:
+  """Returns the table of groups of one budget: a column for each question.
+
+  Args:
+    values: Of each question, the values by seed and group.
+    ranks: Of each question with enough groups, their ranks.
+    heads: The questions in print.
+    shared: The settings that the groups share.
+    against: The group that the others are compared with, if it is not each.
+  """
+  cells: dict[tuple[str, str], dict[str, str]] = {}
+  for question, own in values.items():
+    for each in significance.differences(own, against):
+      row = each.method, each.other
+      cells.setdefault(row, {})[question] = _cell(question, each)
+  for question, ranked in ranks.items():
+    cells.setdefault((_ALL, ''), {})[question] = f'p {_p(ranked.p)}'
+  lines = [
+    (*row, *(own.get(question, plain_text.EMPTY) for question in values))
+    for row, own in cells.items()
+  ]
+  counts = sorted({len(own) for own in values.values()})
+  seeds = ' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+  caption = _CAPTION.format(seeds=seeds, shared=shared)
+  frame = pd.DataFrame(lines, columns=[comparison.NAME, _AGAINST, *heads.values()])
+  caption += _FRIEDMAN if ranks else ''
+  return tables.Table(frame, heads=2, caption=caption, naming=2)
+
+
+def _names(named: paper.Names, members: Sequence[int]) -> tuple[dict[int, str], str]:
+  """Returns the names of groups of one budget, and the settings that only they share.
+
+  What they share is said once, not in each name.
+  """
+  heads = {k: named.heads[k] for k in members}
+  is_said = named.has_columns and len({*heads.values()}) == len(members)
+  if len(members) == len(named.heads) or not is_said:
+    return {k: named.full[k] for k in members}, ''
+  own = named.settings.iloc[[*members]]
+  shared = [name for name in own if own[name].nunique() == 1]
+  return heads, ''.join(f', {name} {own[name].iloc[0]}' for name in shared)
+
+
+def _values(
+  compared: comparison.Comparison, question: str, members: Sequence[int]
+) -> pd.DataFrame:
+  """Returns the values of groups by seed that all of them have; empty if too few."""
+  table = compared.values
+  rows = {k: compared.rows[k].group for k in compared.own}
+  own = table[(table['question'] == question) & table['row'].isin(rows)]
+  own = own[own['value'].map(math.isfinite)]
+  own = own.assign(group=own['row'].map(rows))
+  values = own.pivot_table(index='seed', columns='group', values='value')
+  values = values[[k for k in members if k in values]]
+  enough = values.count() >= significance.LEAST_SEEDS
+  values = values.loc[:, enough].dropna()
+  return values if len(values) >= significance.LEAST_SEEDS else pd.DataFrame()
+
+
+def _cell(question: str, found: significance.Difference) -> str:
+  factor, form = (100, '.1f') if plain_text.is_share(question) else (1, '.3g')
+  mean, low, high = (
+    f'{factor * each:{form}}'.replace('-', '−')
+    for each in (found.mean, found.low, found.high)
+  )
+  return f'{mean} ({low} to {high}), p {_p(found.p)}'
+
+
+def _p(p: float) -> str:
+  """Writes a p-value as papers do."""
+  return f'{p:.3f}'.removeprefix('0') if p >= 0.001 else '<.001'
