@@ -96,7 +96,8 @@ def measure(
   tested = recalls.tested(
     predicted,
     task.test.label[tested_on],
-    task.test.case[tested_on],
+    # Pictures of one patient are not apart.
+    task.test.holder[tested_on],
     task.label_names,
   )
   return Quality(tested, threshold)
@@ -117,5 +118,9 @@ def _threshold(
     probabilities[known, positive], labels[known] == positive, wanted.sensitivity
   )
   return recalls.Threshold(
-    wanted.positive, wanted.sensitivity, probability, int(np.sum(known))
+    wanted.positive,
+    wanted.sensitivity,
+    probability,
+    int(np.sum(known)),
+    int(np.sum(labels == positive)),
   )

@@ -245,7 +245,7 @@ def _classifier(
   right = fitted.predict(test.features[known[1]]) == test.labels[known[1]]
   note = (
     f'probabilities: logistic regression on all training labels, {np.mean(right):.1%} '
-    'of the test examples classified correctly'
+    'of the test examples classified correctly by the likeliest class'
   )
   own = feature_sets.knowing(encode, [task.test[task.field]], single.features)
   return Model(encoder, fitted, own, (note,))

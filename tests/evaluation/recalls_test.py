@@ -30,12 +30,23 @@ def test_recall_is_the_share_of_each_class_with_a_binomial_interval():
 
 
 def test_examples_of_one_case_are_drawn_together():
-  labels, rights = np.zeros(40, int), np.repeat([0, 1], 20)
+  labels, rights = np.zeros(400, int), np.repeat([0, 1], 200)
   apart, together = (
     recalls.tested(rights, 1 - labels, cases, _NAMES).right
-    for cases in (np.arange(40), np.arange(40) // 10)
+    for cases in (np.arange(400), np.arange(400) // 10)
   )
   assert together.high - together.low > 2 * (apart.high - apart.low)
+
+
+@pytest.mark.parametrize(('right', 'cases'), [([1] * 6, 2), ([0, 0, 1, 1, 1, 1], 3)])
+def test_few_cases_count_as_so_many_examples(right, cases):
+  """However many pictures each has: all of one patient may be right alike."""
+  held = np.arange(6) * cases // 6
+  found = recalls.tested(np.array(right), np.ones(6, int), held, _NAMES).right
+  exact = stats.binomtest(sum(right) * cases // 6, cases).proportion_ci(0.95, 'exact')
+  assert found.value == np.mean(right)
+  np.testing.assert_allclose(found[1:3], exact, rtol=1e-6)
+  assert found.high - found.low > 0.6
 
 
 @pytest.mark.parametrize('seed', range(5))
@@ -60,11 +71,11 @@ def test_threshold_is_the_highest_that_finds_enough(seed, sensitivity):
 
 
 def test_threshold_decides_in_place_of_the_larger_probability():
-  threshold = recalls.Threshold('b', 0.9, 0.25, 7)
+  threshold = recalls.Threshold('b', 0.9, 0.25, 7, 3)
   probabilities = np.array([[0.7, 0.3], [0.75, 0.25], [0.8, 0.2]])
   assert recalls.classes(probabilities, ('a', 'b')).tolist() == [0, 0, 0]
   assert recalls.classes(probabilities, ('a', 'b'), threshold).tolist() == [1, 1, 0]
-  first = recalls.Threshold('a', 0.9, 0.75, 7)
+  first = recalls.Threshold('a', 0.9, 0.75, 7, 3)
   assert recalls.classes(probabilities, ('a', 'b'), first).tolist() == [1, 0, 0]
 
 

@@ -37,7 +37,7 @@ def written(tmp_path_factory):
     {encoder_file.NETWORK: registry.describe(network)},
     _SHAPE,
     _TESTED,
-    recalls.Threshold('b', 0.9, 0.25, 7),
+    recalls.Threshold('b', 0.9, 0.25, 7, 3),
     _DIGESTS,
   )
   return folder, images, fitted.probabilities(features)
@@ -69,7 +69,7 @@ def test_what_was_written_is_read(written):
   )
   assert found.label_names == ('a', 'b')
   assert found.tested.shares()['a'] == recalls.Share(0.8, 0.5, 0.9, 20.0)
-  assert found.threshold == recalls.Threshold('b', 0.9, 0.25, 7)
+  assert found.threshold == recalls.Threshold('b', 0.9, 0.25, 7, 3)
 
 
 def test_a_training_picture_is_recognised_by_its_file_and_only_with_marks(folder):

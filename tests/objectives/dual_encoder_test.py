@@ -42,6 +42,20 @@ def test_siamese_encodes_two_views_with_one_network(n):
   np.testing.assert_array_equal(f, g)
 
 
+def test_loss_of_each_example_is_refused():
+  @dataclasses.dataclass(frozen=True)
+  class OfEach(dual_encoder.PairObjective):
+    model: dual_encoder.DualEncoder
+
+    def loss_of_pairs(self, f, g):
+      return tf.reduce_sum((f - g) ** 2, axis=1)
+
+  examples = networks.tensors(networks.examples(3))
+  objective = OfEach(networks.siamese())
+  with pytest.raises(ValueError, match='of OfEach returns a tensor of rank 1; it must'):
+    objective.loss(objective.init(_SEED), examples, _SEED)
+
+
 def test_views_differ_and_follow_the_seed():
   model, examples = networks.siamese('byol'), networks.examples(3)
   params = model.init(_SEED)

@@ -64,12 +64,16 @@ def test_unfinished_page_loads_itself_again(tmp_path):
     ([3.0, 'nan', 1.0], [[0, 0], [300, 120]]),
     (['inf', 2.0, 1.0], [[0, 0], [300, 120]]),
     ([2.0, 2.0, 2.0], [[0, 60], [150, 60], [300, 60]]),
-    (['', '', 5.0], [[0, 60], [300, 60]]),
   ],
 )
 def test_curve_fills_its_panel(tmp_path, losses, expected):
   page = _page(tmp_path / 'run', metrics={'client_work/loss': losses})
   np.testing.assert_allclose(_points(page, 'training loss'), expected)
+
+
+def test_one_point_is_no_curve(tmp_path):
+  page = _page(tmp_path / 'run', metrics={'client_work/loss': ['', 'nan', 5.0]})
+  assert 'Curves' not in page
 
 
 def test_long_curve_keeps_its_ends(tmp_path):

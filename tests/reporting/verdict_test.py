@@ -27,6 +27,8 @@ def _numbers(**own):
     ({'view_ratio': 4.0, 'rank': 9.9}, 'red', 'collapsed'),
     ({'view_ratio': 4.0, 'rank': 10.1}, 'green', 'fine'),
     ({'rank': math.nan}, 'red', 'diverged'),
+    # Nothing tells examples apart, whatever it was before.
+    ({'view_ratio': 0.0}, 'yellow', 'undertrained'),
   ],
 )
 def test_light_is_relative_to_the_encoder_before_training(own, color, word):
@@ -35,6 +37,13 @@ def test_light_is_relative_to_the_encoder_before_training(own, color, word):
   assert verdict.sentences(_numbers(**own)) == [
     f'Without labels: {color}, {word}: {found.why}.'
   ]
+
+
+def test_light_is_not_green_where_nothing_ever_told_examples_apart():
+  nothing = {'signals/view_ratio': 0.0, 'random_encoder/signals/view_ratio': 0.0}
+  shown = verdict.traffic_light({**_numbers(), **nothing})
+  assert shown.color == 'yellow'
+  assert shown.why.endswith('so that nothing tells them apart')
 
 
 def test_a_light_that_noise_would_often_change_is_unclear():
@@ -97,6 +106,10 @@ def test_accuracy_is_compared_with_pixels_and_the_untrained_encoder(low, high, w
     f'{name}/pixels_gain_low': -0.3,
     f'{name}/pixels_gain_high': -0.01,
   }
+  few = {**numbers, 'tested/cases': 9.0}
+  assert verdict.against_inputs(few) == []
+  (sentence,) = verdict.sentences(few)
+  assert sentence.endswith(' by 9 test cases, too few to compare it with others.')
   (sentence,) = verdict.sentences(numbers)
   assert sentence == (
     'linear 10%: 71.4%, between 50.0% and 90.0% (95 %) by 14 test cases; '

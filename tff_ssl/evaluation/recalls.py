@@ -2,8 +2,9 @@
 
 A share comes with its interval: of each class it is the recall. Where each case is one
 example, the interval is the exact one of a binomial share (Clopper and Pearson,
-Biometrika 1934): the bootstrap of few examples is too sure near 0 and 1. Otherwise it
-is the bootstrap over cases (`intervals`).
+Biometrika 1934): the bootstrap of few examples is too sure near 0 and 1. So it is of
+fewer than 20 cases, each of which then counts as one example: two that are right alike
+would leave no interval. Otherwise it is the bootstrap over cases (`intervals`).
 
 For two classes a threshold replaces the likelier class where one of them must not be
 missed. It is chosen on cases of which no share is stated: on these, it reaches what it
@@ -20,6 +21,11 @@ from scipy import stats
 from tff_ssl.computing import inert
 from tff_ssl.evaluation import intervals
 from tff_ssl.evaluation import method_names
+
+# Fewer cases of several examples have the interval of so many examples.
+_FEW_CASES = 20
+# A sensitivity that is chosen on fewer examples of its class is little known.
+FEW_POSITIVE = 20
 
 
 class Share(NamedTuple):
@@ -59,12 +65,20 @@ class Threshold:
     wanted: The sensitivity that it was chosen for.
     probability: The threshold.
     chosen_on: Number of examples that it was chosen on; no share is of them.
+    positives: How many of these are of the class.
   """
 
   positive: str
   wanted: float
   probability: float
   chosen_on: int
+  positives: int
+
+  @property
+  def basis(self) -> str:
+    """What it was chosen on, in words."""
+    few = ', too few to know it' if self.positives < FEW_POSITIVE else ''
+    return f'{self.chosen_on:,} other examples, {self.positives:,} of this class{few}'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,22 +174,22 @@ def lines(tested: Tested, threshold: Threshold | None) -> list[str]:
   if threshold is not None:
     said.append(
       f'{inert.line(threshold.positive)} from {threshold.probability:.2%} on, chosen '
-      f'to find {threshold.wanted:.1%} of it on {threshold.chosen_on:,} other examples'
+      f'to find {threshold.wanted:.1%} of it on {threshold.basis}'
     )
   return said
 
 
 def _share(rights: np.ndarray, cases: np.ndarray) -> Share:
-  count, right = len(rights), int(np.sum(rights))
-  if len(np.unique(cases)) == count:
-    tail = (1 - intervals.LEVEL) / 2
+  share, count = float(np.mean(rights)), len(np.unique(cases))
+  if count == len(rights) or count < _FEW_CASES:
+    tail, right = (1 - intervals.LEVEL) / 2, share * count
     low = stats.beta.ppf(tail, right, count - right + 1) if right else 0.0
     high = stats.beta.ppf(1 - tail, right + 1, count - right) if right < count else 1.0
   else:
-    of_one_class = np.zeros(count, np.int64)
+    of_one_class = np.zeros(len(rights), np.int64)
     drawn = intervals.bootstrap(of_one_class, cases, [rights.astype(float)], 1)
     (low, high), _ = drawn[method_names.ACCURACY]
-  return Share(right / count, float(low), float(high), float(count))
+  return Share(share, float(low), float(high), float(len(rights)))
 
 
 def choose_threshold(

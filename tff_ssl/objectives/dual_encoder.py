@@ -162,7 +162,13 @@ class PairObjective(separable.Separable):
     """Returns the loss of encodings, and the spread of the first view's."""
     del examples  # No label is needed.
     f, g = encodings['f'], encodings['g']
-    return self.loss_of_pairs(f, g), collapse.spread_metrics(f)
+    loss = self.loss_of_pairs(f, g)
+    if loss.shape.rank:
+      raise ValueError(
+        f'loss_of_pairs of {type(self).__name__} returns a tensor of rank '
+        f'{loss.shape.rank}; it must be a scalar.'
+      )
+    return loss, collapse.spread_metrics(f)
 
 
 def build_siamese(

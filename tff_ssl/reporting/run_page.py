@@ -108,7 +108,12 @@ def build(
     reload=0 if run.is_finished else _RELOAD,
     sentences=[*verdict.sentences(run.evaluation), *filter(None, [advised])],
     table=tables.html(_table(run, answers)) if answers else '',
-    curves=[_curve(each, each.of_run(run).dropna()) for each in shown],
+    # One point would be no curve.
+    curves=[
+      _curve(each, values)
+      for each in shown
+      if len(values := _finite(each.of_run(run))) > 1
+    ],
     read=read,
     size=(_WIDTH, _HEIGHT),
     **_shown(pictures),
@@ -127,16 +132,16 @@ def _table(run: run_reader.Run, answers: Sequence[run_numbers.Number]) -> tables
   return tables.Table(cells.reset_index(names=comparison.NAME))
 
 
+def _finite(values: pd.Series) -> pd.Series:
+  return values[np.isfinite(values)]
+
+
 def _curve(quantity: curves.Quantity, values: pd.Series) -> _Curve:
   """Returns a panel of the finite values of a run, by round."""
-  values = values[np.isfinite(values)]
   if len(values) > _MOST_POINTS:
     values = values.iloc[np.linspace(0, len(values) - 1, _MOST_POINTS).astype(int)]
   rounds, heights = values.index.to_numpy(float), values.to_numpy()
   low, high = float(np.min(heights)), float(np.max(heights))
-  if len(rounds) == 1:
-    # One point would not be seen: a line across.
-    rounds, heights = np.array([rounds[0], rounds[0] + 1]), np.repeat(heights, 2)
   x = (rounds - rounds[0]) / (rounds[-1] - rounds[0]) * _WIDTH
   # What never changes is drawn in the middle.
   y = (high - heights) / (high - low) * _HEIGHT if high > low else 0 * x + _HEIGHT / 2

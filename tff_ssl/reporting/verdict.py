@@ -46,6 +46,8 @@ _OTHERS = {
 }
 # How an accuracy compares, by the interval of the difference.
 BETTER, NOT_BETTER, WORSE = 'better', 'not better', 'worse'
+# Fewer test cases say nothing of a difference: draws of a few are too sure.
+FEWEST_CASES = 10
 # The share of draws of noise in which the light stays, and the least to believe it:
 # with 0.95 it was believed in 2 % of cases in which noise is all there is.
 CERTAINTY, LEAST_CERTAINTY = 'signals/certainty', 1.0
@@ -102,8 +104,10 @@ def _shown(numbers: Mapping[str, float]) -> Light:
     why = f'noise hides how much views of one example vary for the {which}'
     return Light(GREY, 'unclear', why)
   why = f'examples vary {ratio:.2g} times as much as views of one example'
-  if ratio < LEAST_GAIN * ratio_0:
+  if ratio < LEAST_GAIN * ratio_0 or not ratio:
     less = f'less than twice the {ratio_0:.2g} before training'
+    if not ratio:
+      less = 'so that nothing tells them apart'
     return Light(YELLOW, 'undertrained', f'{why}, {less}')
   return Light(GREEN, 'fine', f'{why}, before training {ratio_0:.2g} times')
 
@@ -151,6 +155,8 @@ def _cases(numbers: Mapping[str, float], name: str) -> float:
 def _against_others(numbers: Mapping[str, float], name: str) -> str:
   """Returns how an accuracy compares with others, as far as these are known."""
   found = []
+  if _cases(numbers, name) < FEWEST_CASES:
+    return ', too few to compare it with others'
   for over, title in _OTHERS.items():
     if word := _compared(numbers, name, over):
       other = numbers[name] - numbers[f'{name}/{over}{intervals.GAIN}']
@@ -162,7 +168,8 @@ def _compared(numbers: Mapping[str, float], name: str, over: str) -> str | None:
   """Returns the word for a gain in accuracy; None if it is not known."""
   ends = (intervals.GAIN, intervals.GAIN_LOW, intervals.GAIN_HIGH)
   names = [f'{name}/{over}{end}' for end in ends]
-  if any(each not in numbers for each in names):
+  is_few = 0 < _cases(numbers, name) < FEWEST_CASES
+  if is_few or any(each not in numbers for each in names):
     return None
   _, low, high = (numbers[each] for each in names)
   return BETTER if low > 0 else WORSE if high < 0 else NOT_BETTER
