@@ -95,4 +95,6 @@ def test_few_rounds_do_not_tell_of_the_rate_and_no_verdict_of_nothing():
   first = [' '.join(text.split()[:3]) for text in _SLOW[1:]]
   few = _line((_SLOW[0], *first), _FLAGS)
   assert few == 'Next: more rounds, because it had only 3 (--rounds).'
+  # Green, but worse than its pixels.
+  assert _line((_FEW_ROUNDS[0], *first), _FLAGS) == few
   assert advice.line({}, pd.DataFrame({'client_work/loss': [2.0, 1.0]}), _FLAGS) == ''

@@ -55,7 +55,7 @@ def line(
     found[SLOWER] = f'a lower rate, because the encoder has {light.word}'
   if images is not None and images < FEWEST:
     found[IMAGES] = f'more images a step, which has {images:.0f}'
-  if color == verdict.YELLOW and len(metrics) < _LEAST_ROUNDS:
+  if color != verdict.RED and len(metrics) < _LEAST_ROUNDS:
     found[ROUNDS] = f'more rounds, because it had only {len(metrics)}'
   elif color == verdict.YELLOW and _is_as_before(numbers):
     found[FASTER] = 'a higher rate, because features still vary as before training'
