@@ -26,10 +26,10 @@ _MAX_FUNCTION_LINES = 60
 _BUDGETS = {
   'tff_ssl': 57_921,
   'tasks': 9_227,
-  'binaries': 16_516,
+  'binaries': 16_521,
   'carriers': 790,
   'docs': 6_442,
-  'tests': 63_879,
+  'tests': 63_882,
 }
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DRAWS = re.compile(r'tf\.random\.(experimental\.)?(?!stateless|experimental)\w+')

@@ -68,16 +68,13 @@ class Program:
       if not fitting:
         raise ValueError(
           f'objective is {objective!r}; binaries.{self.name} has '
-          f'{", ".join(self.objectives)}.'
-          f'{near_names.question(str(objective), self.objectives)}'
+          f'{", ".join(self.objectives)}.{_where(str(objective), "objectives", self)}'
         )
       method = fitting[0]
     if method not in self.rows:
-      others = [other for other in NAMES if method in load(other).rows]
-      where = ''.join(f' It is in binaries.{other}.' for other in others[:1])
-      where = where or near_names.question(method, self.rows)
       raise ValueError(
-        f'method is {method!r}; binaries.{self.name} has {", ".join(self.rows)}.{where}'
+        f'method is {method!r}; binaries.{self.name} has {", ".join(self.rows)}.'
+        f'{_where(method, "rows", self)}'
       )
     row = self.rows[method]
     if objective is None:
@@ -88,6 +85,14 @@ class Program:
         f'{", ".join(row)}.{near_names.question(objective, row)}'
       )
     return row[objective]
+
+
+def _where(name: str, kind: str, program: Program) -> str:
+  """Returns where else a method or an objective is, or what may have been meant."""
+  others = [other for other in NAMES if name in getattr(load(other), kind)]
+  if others:
+    return f' It is in binaries.{others[0]}.'
+  return near_names.question(name, getattr(program, kind))
 
 
 def rows(*configs: run_config.RunConfig) -> dict[str, dict[str, run_config.RunConfig]]:

@@ -210,6 +210,7 @@ def test_runtimes_are_read():
     ),
     ('dcco', '--method=fedema', 'It is in binaries.fedema.'),
     ('dcco', '--objective=x', "objective is 'x'; binaries.dcco has cco, vicreg, "),
+    ('dcco', '--objective=byol', 'It is in binaries.fedavg_ssl.'),
     ('ssfl', '--objective=simclr', "objective is 'simclr'; binaries.ssfl has simsiam."),
     (
       'dec_ssl',
