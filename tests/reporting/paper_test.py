@@ -175,6 +175,15 @@ def test_below_five_common_seeds_nothing_is_tested_and_a_sentence_says_so(tmp_pa
   assert not paper_tests.find(compared, ['loss'], paper.names(groups)).refusal
 
 
+def test_number_of_a_baseline_alone_is_not_tested(tmp_path):
+  alone = 'supervised_from_scratch/finetune/1%/accuracy'
+  groups = groups_of(tmp_path, _AVG, _EMA, seeds=5, **{alone: 0.9})
+  compared = comparison.compare(groups, _SETTINGS)
+  questions = [q for q in compared.questions if 'finetune' in q]
+  assert questions
+  assert not paper_tests.find(compared, questions, paper.names(groups)).tables
+
+
 def test_three_methods_are_ranked_and_one_may_be_the_reference(tmp_path):
   groups = groups_of(tmp_path, _AVG, _EMA, {}, seeds=5)
   names = paper.names(groups)

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 import dataclasses
-import math
 
+import numpy as np
 import pandas as pd
 
 from tff_ssl.reporting import comparison
@@ -180,7 +180,7 @@ def _values(
   table = compared.values
   rows = {k: compared.rows[k].group for k in compared.own}
   own = table[(table['question'] == question) & table['row'].isin(rows)]
-  own = own[own['value'].map(math.isfinite)]
+  own = own[np.isfinite(own['value'].to_numpy(float))]
   own = own.assign(group=own['row'].map(rows))
   values = own.pivot_table(index='seed', columns='group', values='value')
   values = values[[k for k in members if k in values]]
