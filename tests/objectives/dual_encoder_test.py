@@ -42,17 +42,30 @@ def test_siamese_encodes_two_views_with_one_network(n):
   np.testing.assert_array_equal(f, g)
 
 
-def test_loss_of_each_example_is_refused():
-  @dataclasses.dataclass(frozen=True)
-  class OfEach(dual_encoder.PairObjective):
-    model: dual_encoder.DualEncoder
+@dataclasses.dataclass(frozen=True)
+class _OfEach(dual_encoder.PairObjective):
+  model: dual_encoder.DualEncoder
 
-    def loss_of_pairs(self, f, g):
-      return tf.reduce_sum((f - g) ** 2, axis=1)
+  def loss_of_pairs(self, f, g):
+    return tf.reduce_sum((f - g) ** 2, axis=1)
 
+
+@dataclasses.dataclass(frozen=True)
+class _OfNone(dual_encoder.PairObjective):
+  model: dual_encoder.DualEncoder
+
+
+@pytest.mark.parametrize(
+  ('build', 'said'),
+  [
+    (_OfEach, 'of _OfEach returns a tensor of rank 1; it must'),
+    (_OfNone, '_OfNone has no loss_of_pairs; it must'),
+  ],
+)
+def test_what_is_no_loss_of_pairs_is_refused(build, said):
   examples = networks.tensors(networks.examples(3))
-  objective = OfEach(networks.siamese())
-  with pytest.raises(ValueError, match='of OfEach returns a tensor of rank 1; it must'):
+  objective = build(networks.siamese())
+  with pytest.raises(ValueError, match=said):
     objective.loss(objective.init(_SEED), examples, _SEED)
 
 

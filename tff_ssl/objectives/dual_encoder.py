@@ -154,7 +154,8 @@ class PairObjective(separable.Separable):
       f: [n, d_f] encodings of the first view.
       g: [n, d_g] encodings of the second view.
     """
-    raise NotImplementedError
+    del f, g
+    raise ValueError(f'{type(self).__name__} has no loss_of_pairs; it must define it.')
 
   def loss_of_encodings(
     self, encodings: base.Encodings, examples: base.Examples
