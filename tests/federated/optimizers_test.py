@@ -119,3 +119,12 @@ def test_the_rate_follows_the_cosine_by_round(name):
 def test_rounds_that_the_cosine_needs(rounds, message):
   with pytest.raises(ValueError, match=message):
     optimizers.build_optimizer(learning.SgdServer(1.0, 'cosine', 2), rounds)
+
+
+@pytest.mark.parametrize(
+  'arguments',
+  [{'learning_rate': -0.1}, {'momentum': 1.0}, {'weight_decay': -1.0}],
+)
+def test_lars_names_what_is_out_of_range(arguments):
+  with pytest.raises(ValueError, match=next(iter(arguments))):
+    optimizers.Lars(**{'learning_rate': 0.1, **arguments})

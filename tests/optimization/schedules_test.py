@@ -37,3 +37,8 @@ def test_rates_of_integers_and_tensors(schedule, expected):
     for tensor in (schedule(tf.constant(step)), in_graph(tf.constant(step, tf.int64))):
       assert tensor.dtype == tf.float32 and tensor.shape == ()
       np.testing.assert_allclose(tensor, rate, atol=1e-6)
+
+
+def test_boundaries_that_do_not_increase_are_refused():
+  with pytest.raises(ValueError, match=r'boundaries is \(4, 2\); it must increase'):
+    schedules.Steps(1.0, (4, 2))

@@ -6,6 +6,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_ssl.computing import checks
 from tff_ssl.optimization import lars
 from tff_ssl.optimization import schedules
 from tff_ssl.settings import learning
@@ -51,7 +52,12 @@ class Lars(tff.learning.optimizers.Optimizer):
       learning_rate: Global rate, at least 0.
       momentum: In [0, 1).
       weight_decay: Coefficient of the l2 penalty's gradient, at least 0.
+
+    Raises:
+      ValueError: If a value is out of its range.
     """
+    checks.not_negative(learning_rate=learning_rate)
+    lars.check_hyperparameters(momentum, weight_decay)
     self._learning_rate = learning_rate
     self._momentum = momentum
     self._weight_decay = weight_decay
@@ -96,7 +102,11 @@ class AdamW(tff.learning.optimizers.Optimizer):
     Args:
       learning_rate: At least 0.
       weight_decay: At least 0; 0: Adam.
+
+    Raises:
+      ValueError: If a value is out of its range.
     """
+    checks.not_negative(learning_rate=learning_rate, weight_decay=weight_decay)
     self._adam = tff.learning.optimizers.build_adam(learning_rate)
     self._weight_decay = weight_decay
 

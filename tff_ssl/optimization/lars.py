@@ -18,6 +18,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tff_ssl.computing import checks
 from tff_ssl.optimization import scalars
 
 # A tensor, or a (nested) dict or sequence of tensors.
@@ -95,3 +96,13 @@ def update(
     tf.nest.pack_sequence_as(params, [param for param, _ in stepped]),
     tf.nest.pack_sequence_as(state, [velocity for _, velocity in stepped]),
   )
+
+
+def check_hyperparameters(
+  momentum: float | tf.Tensor, weight_decay: float | tf.Tensor
+) -> None:
+  """Raises on a value out of range; a tensor's value is not known at this point."""
+  if not tf.is_tensor(momentum):
+    checks.below_one(momentum=momentum)
+  if not tf.is_tensor(weight_decay):
+    checks.not_negative(weight_decay=weight_decay)

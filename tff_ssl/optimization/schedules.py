@@ -92,6 +92,11 @@ class Steps(kinds.Kind):
   boundaries: tuple[kinds.Count, ...]
   factor: kinds.Positive = 0.1
 
+  def __post_init__(self) -> None:
+    super().__post_init__()
+    if list(self.boundaries) != sorted(set(self.boundaries)):
+      raise ValueError(f'boundaries is {self.boundaries}; it must increase.')
+
   def __call__(self, step: Step) -> Rate:
     """Returns the rate of a step."""
 
