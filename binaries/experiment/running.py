@@ -242,7 +242,7 @@ def execute(experiment: experiments.Experiment) -> None:
         else experiment.evaluate_every,
         config.checkpoint_every or 1,
         execution=context,
-        alarms=alarms,
+        alarms=[*alarms, run_pages.Live(experiment, folder.path)],
         keep_fn=save,
         start_fn=start,
         watch_fn=watch,
@@ -304,7 +304,6 @@ def _save(
     },
   )
   report.project(experiment, folder.path, params)
-  run_pages.write(experiment, folder.path, params)
 
 
 def _build_watch(
