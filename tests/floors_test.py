@@ -24,12 +24,12 @@ _MAX_FUNCTION_LINES = 60
 # parts of one's own (--import), classifiers to hand over and tables for papers, by
 # twice the 1,900 lines that tests gave.
 _BUDGETS = {
-  'tff_ssl': 57_948,
+  'tff_ssl': 58_026,
   'tasks': 9_227,
-  'binaries': 16_554,
+  'binaries': 16_559,
   'carriers': 790,
   'docs': 6_442,
-  'tests': 63_946,
+  'tests': 64_100,
 }
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DRAWS = re.compile(r'tf\.random\.(experimental\.)?(?!stateless|experimental)\w+')

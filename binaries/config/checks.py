@@ -98,7 +98,7 @@ def check_task(name: str, task: str) -> None:
   if task not in registry.TASKS:
     raise ValueError(
       f'{name} is {task!r}; it must be one of {", ".join(registry.TASKS)}.'
-      f'{near_names.question(task, registry.TASKS)}'
+      f'{near_names.question(task, registry.TASKS, may_be_own=True)}'
     )
 
 
@@ -216,7 +216,7 @@ def _check_names(field: str, names: Sequence[str], allowed: Sequence[str]) -> No
     if name not in allowed:
       raise ValueError(
         f'{field} of --evaluation has {name!r}; it must be one of {", ".join(allowed)}.'
-        f'{near_names.question(name, allowed)}'
+        f'{near_names.question(name, allowed, field == "methods")}'
       )
 
 

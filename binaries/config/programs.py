@@ -92,7 +92,7 @@ def _where(name: str, kind: str, program: Program) -> str:
   others = [other for other in NAMES if name in getattr(load(other), kind)]
   if others:
     return f' It is in binaries.{others[0]}.'
-  return near_names.question(name, getattr(program, kind))
+  return near_names.question(name, getattr(program, kind), may_be_own=True)
 
 
 def rows(*configs: run_config.RunConfig) -> dict[str, dict[str, run_config.RunConfig]]:

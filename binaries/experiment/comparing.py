@@ -8,6 +8,7 @@ from typing import Any
 from binaries.config import comparisons
 from binaries.experiment import next_step
 from tff_ssl.computing import inert
+from tff_ssl.evaluation import method_names
 from tff_ssl.reporting import best_round
 from tff_ssl.reporting import budgets
 from tff_ssl.reporting import caveats as caveats_lib
@@ -150,7 +151,7 @@ def _lines(
 
   Without an accuracy, as where nothing is labelled, they are those of signals.
   """
-  drawn = [question for question in questions if comparison.is_accuracy(question)]
+  drawn = [question for question in questions if method_names.way(question)]
   drawn = drawn or [question for question in questions if question in verdict.DECIDING]
   panels, notes = sensitivity.lines(runs, axis, drawn, label)
   if not panels:

@@ -22,6 +22,7 @@ from tff_ssl.evaluation import fine_tuning
 from tff_ssl.evaluation import finetune_search
 from tff_ssl.evaluation import inputs as inputs_lib
 from tff_ssl.evaluation import intervals
+from tff_ssl.evaluation import method_names
 from tff_ssl.evaluation import methods as methods_lib
 from tff_ssl.evaluation import online_knn
 from tff_ssl.evaluation import population_statistics
@@ -29,6 +30,7 @@ from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import stages
 from tff_ssl.evaluation import suite
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.settings import parts
 
 # Prefix of the numbers of several models.
 _CLUSTERS = 'clusters'
@@ -244,12 +246,14 @@ class Evaluator:
       else:
         found = self.evaluate(own)
       for name, value in found.items():
-        if name.rpartition('/')[2] in (*results.SCORES, precision_marks.NAME):
+        if method_names.way(name) or name.rpartition('/')[2] == precision_marks.NAME:
           numbers[suite.prefixed(name, f'{_CLUSTERS}/{model}/')] = value
           by_score.setdefault(name, []).append(value)
     for name, values in by_score.items():
       of_test = name.removeprefix(suite.VALIDATION)
-      chosen = int(np.argmax(by_score.get(suite.VALIDATION + of_test, values)))
+      seen = by_score.get(suite.VALIDATION + of_test, values)
+      is_less = method_names.way(name) == parts.LESS
+      chosen = int(np.argmin(seen) if is_less else np.argmax(seen))
       for each, value in (('mean', float(np.mean(values))), ('best', values[chosen])):
         numbers[suite.prefixed(name, f'{_CLUSTERS}/{each}/')] = value
     return numbers

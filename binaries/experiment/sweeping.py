@@ -78,7 +78,7 @@ class Runner(job_runner.Runner[Job]):
     from tff_ssl.evaluation import method_names
     from tff_ssl.reporting import run_numbers
 
-    scores = [name for name in run.evaluation if name.endswith(method_names.SCORES)]
+    scores = [name for name in run.evaluation if method_names.way(name)]
     # Without labels nothing has a score.
     return not (scores and job.config.evaluation.baselines) or all(
       any(name.startswith(baseline) for name in scores)

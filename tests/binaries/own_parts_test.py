@@ -75,7 +75,11 @@ def test_an_objective_a_method_and_metrics_end_to_end(tmp_path):
   in_process.finished(export, *given, f'--run={own}', '--formats=keras')
   # Needs no module: it reads numbers.
   runs = f'--runs={own}', f'--out={tmp_path}/compared'
-  assert 'again mine  ' in in_process.finished(compare, *runs).stdout
+  compared = in_process.finished(compare, *runs).stdout
+  assert 'again mine  ' in compared
+  assert 'tested 145 labels error' in compared
+  assert 'tested 145 labels count' not in compared
+  assert 'tested 145 labels overlap' in (own / 'page.html').read_text()
   begun = in_process.finished(
     fedavg_ssl, *given, f'--config={own}', '--rounds=1', f'--run_dir={tmp_path}/other'
   )

@@ -53,15 +53,14 @@ class Kind(abc.ABC):
     """Returns the aggregation of client values of a type."""
 
   def weigh(self, weight: tf.Tensor, clients: tf.Tensor, *values: Any) -> Any:
-    """Returns the weight of a client, or of a pack of them.
+    """Returns the weight of a client, or of a pack of them, if `weighed_by` has names.
 
     Args:
       weight: Its weight in the exchange, float32.
       clients: How many clients count, int32.
       *values: The values that `weighed_by` names.
     """
-    del clients, values
-    return weight
+    raise NotImplementedError
 
   def aggregated(self, result: Any) -> Any:
     """Converts the result of an aggregation to an argument of `receive`."""

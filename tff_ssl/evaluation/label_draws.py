@@ -75,6 +75,6 @@ def mean(
     values = [each[name] for each in of_draws]
     last = name.rpartition('/')[2]
     numbers[name] = min(values) if last == _OF_ALL else float(np.mean(values))
-    if last in (*method_names.SCORES, method_names.AUC):
+    if method_names.way(name) or last == method_names.AUC:
       numbers[f'{name}/{DEVIATION}'] = float(np.std(values, ddof=1))
   return numbers

@@ -1,5 +1,7 @@
 """Names of the methods of evaluation and their scores, known without TensorFlow."""
 
+from tff_ssl.settings import parts
+
 # Methods that have all labels together, and the one whose labels stay on clients.
 ONE_ROUND = 'one_round'
 METHODS = ('knn', 'linear', 'lars', ONE_ROUND, 'finetune')
@@ -20,3 +22,20 @@ ACCURACY, BALANCED = SCORES = ('accuracy', 'balanced_accuracy')
 MEASURED_WITH = ('knn_k', 'finetune_steps', 'finetune_rate', 'supervised_steps')
 # Of clients' own encoders, in addition to kNN.
 PERSONAL = ('linear', 'lars', FEDERATED_LINEAR)
+
+
+def way(name: str) -> str | None:
+  """Returns how a score is read, by the name of its number: one of `parts.WAYS`.
+
+  Args:
+    name: Such as 'linear/10%/accuracy', or of a metric of one's own, which says of its
+      numbers which are scores.
+
+  Returns:
+    None: the number is no score.
+  """
+  *before, last = name.split('/')
+  if last in SCORES:
+    return parts.SHARE
+  known = (parts.METRICS[part].options for part in before if part in parts.METRICS)
+  return next((each['scores'][last] for each in known if last in each['scores']), None)

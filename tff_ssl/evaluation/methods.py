@@ -113,6 +113,8 @@ class Method(abc.ABC):
 
   Attributes:
     name: Its name, as users write it.
+    scores: Of its own numbers (`Outcome.numbers`) those that are compared, each with
+      how it is read, one of `parts.WAYS`: {'error': 'less'}.
     is_drawn_once: Whether few labels are drawn once: it trains for long, or clients
       send something for each draw.
     needs_all: Whether it needs encodings of training examples without their labels.
@@ -120,6 +122,7 @@ class Method(abc.ABC):
   """
 
   name: ClassVar[str]
+  scores: ClassVar[Mapping[str, str]] = {}
   is_drawn_once: bool = False
   needs_all: bool = False
   needs_encodings: bool = True

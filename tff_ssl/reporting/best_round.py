@@ -13,6 +13,7 @@ from tff_ssl.evaluation import method_names
 from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import run_reader
+from tff_ssl.settings import parts
 
 LAST, BEST = 'last', 'best'
 VALIDATION = run_numbers.VALIDATION
@@ -86,9 +87,8 @@ def take(runs: Sequence[run_reader.Run], at: str) -> list[run_reader.Run]:
 
 
 def _is_score(name: str) -> bool:
-  """Returns whether a number is a score, of which more is better."""
-  last = name.rpartition('/')[2]
-  return last in method_names.SCORES or last.startswith(_RECALL)
+  """Returns whether a number says how good an encoder is."""
+  return bool(method_names.way(name)) or name.rpartition('/')[2].startswith(_RECALL)
 
 
 def _validated(run: run_reader.Run) -> list[str]:
@@ -113,8 +113,9 @@ def _worth(name: str) -> tuple[bool, float, bool, int]:
 
 
 def _at(run: run_reader.Run, name: str) -> run_reader.Run:
-  """Returns a run with the evaluation of the round where a number is largest."""
-  scores = run.metrics[name]
+  """Returns a run with the evaluation of the round where a number is best."""
+  is_less = method_names.way(name) == parts.LESS
+  scores = run.metrics[name] * (-1 if is_less else 1)
   round = scores.where(np.isfinite(scores)).idxmax()
   best = run.metrics.loc[round]
   numbers = {

@@ -5,11 +5,15 @@ from collections.abc import Iterator, Sequence
 import math
 
 from tff_ssl.computing import kinds
+from tff_ssl.evaluation import method_names
 from tff_ssl.reporting import budgets
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import run_reader
+from tff_ssl.runs import own_modules
+from tff_ssl.settings import parts
 
+_METHODS = 'evaluation.methods'
 # Of a setting that a run does not have.
 _NONE = object()
 
@@ -25,13 +29,15 @@ def find(
 
   Returns:
     Sentences on budgets and data that differ, on how accuracies were measured, on
-    settings that names leave out, on groups with the same numbers, on runs that have
-    not finished, and on runs of a group with the same seed.
+    metrics whose module is not imported, on settings that names leave out, on groups
+    with the same numbers, on runs that have not finished, and on runs of a group with
+    the same seed.
   """
   sentences = [
     *_unequal_budgets(groups, settings),
     *_other_data(groups),
     *_measured_otherwise(groups, settings.measures),
+    *_unknown_metrics(groups),
   ]
   if groups[0].unnamed:
     sentences.append(
@@ -112,6 +118,21 @@ def _measured_otherwise(
         f'Runs were evaluated with different {name} ({", ".join(sorted(different))}): '
         'the accuracies that depend on it are not comparable.'
       )
+
+
+def _unknown_metrics(groups: Sequence[run_groups.Group]) -> Iterator[str]:
+  """Compares metrics of one's own, of which only their modules know the scores."""
+  runs = [run for group in groups for run in group.counted]
+  known = {*method_names.METHODS, *parts.METRICS}
+  asked = {each for run in runs for each in run.settings.get(_METHODS) or ()}
+  if unknown := sorted({*map(str, asked)} - known):
+    every = (own_modules.of_run(run.folder, run.config) for run in runs)
+    modules = sorted({name for names in every for name in names})
+    yield (
+      f'Other scores than accuracies of {", ".join(unknown)} are left out; give '
+      f'--{own_modules.FLAG}={",".join(modules)} (or the path of the .py file) to see '
+      'them.'
+    )
 
 
 def _identical(groups: Sequence[run_groups.Group]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import verdict
+from tff_ssl.settings import parts
 from tff_ssl.storage import files
 
 NAME, RUNS = 'method', 'runs'
@@ -222,23 +223,18 @@ def title(question: str) -> str:
   return _TITLES.get(question) or plain_text.title(question)
 
 
-def is_accuracy(question: str) -> bool:
-  """Returns whether a number is an accuracy, balanced or not."""
-  return question.rpartition('/')[2] in method_names.SCORES
-
-
 def choose(compared: Comparison, patterns: Sequence[str] = ()) -> list[str]:
   """Chooses the numbers to show.
 
   Args:
     compared: From `compare`.
     patterns: Names, or shell patterns such as 'linear/*', of numbers or questions;
-      without any, all accuracies (balanced ones if they differ from plain ones), recall
-      at 1 of retrieval, or, where nothing is labelled, the signals that decide
-      `verdict.traffic_light`; the loss if all are of one objective, and the cost of
-      training. Recalls of classes, deviations, intervals, confusions, numbers of single
-      clusters, and numbers of a validation split are shown only if a pattern names
-      them.
+      without any, all accuracies (balanced ones if they differ from plain ones), scores
+      of one's own metrics, recall at 1 of retrieval, or, where nothing is labelled, the
+      signals that decide `verdict.traffic_light`; the loss if all are of one objective,
+      and the cost of training. Recalls of classes, deviations, intervals, confusions,
+      numbers of single clusters, and numbers of a validation split are shown only if a
+      pattern names them.
 
   Returns:
     The questions: evaluation first, and those that more groups answer.
@@ -292,13 +288,13 @@ def ordered(compared: Comparison, name: str) -> list[int]:
     raise ValueError(
       f'sort_by is {name!r}; the numbers are {", ".join(usual or compared.questions)}.'
     )
-  # A loss or a cost, or another number that is better if smaller.
-  sign = 1 if is_better_if_more(own[0]) else -1
+  # A loss or a cost is better if smaller, too.
+  factor = sign(own[0]) or -1
   means = compared.means(own[0])
   worth: dict[int, float] = {}
   for k, row in enumerate(compared.rows):
     if k in means and not row.is_baseline:
-      worth.setdefault(row.group, -sign * means[k])
+      worth.setdefault(row.group, -factor * means[k])
   groups = dict.fromkeys(row.group for row in compared.rows)
   return sorted(groups, key=lambda group: worth.get(group, math.inf))
 
@@ -325,12 +321,14 @@ def write_lines(path: str | os.PathLike[str], lines: pd.DataFrame) -> None:
   files.write(path, shown.to_csv(index=False, lineterminator='\n'))
 
 
-def is_better_if_more(question: str) -> bool:
-  """Returns whether more of a number is better."""
+def sign(question: str) -> int:
+  """Returns 1 if more of a number is better, -1 if less is; 0 for a cost or a loss."""
+  if (way := method_names.way(question)) is not None:
+    return -1 if way == parts.LESS else 1
   if plain_text.is_share(question):
     # The name of their spread over clients or draws is an accuracy's with a suffix.
-    return not question.endswith(('/std', _DEVIATION))
-  return question == verdict.RATIO
+    return int(not question.endswith(('/std', _DEVIATION)))
+  return int(question == verdict.RATIO)
 
 
 def _is_usual(compared: Comparison, question: str) -> bool:
@@ -340,9 +338,8 @@ def _is_usual(compared: Comparison, question: str) -> bool:
   if question == run_numbers.LOSS:
     return compared.is_one_loss
   if last != method_names.BALANCED:
-    return last in (method_names.ACCURACY, f'{plain_text.RECALL_AT}1') or (
-      question in _TITLES
-    )
+    is_score = method_names.way(question) is not None
+    return is_score or last == f'{plain_text.RECALL_AT}1' or question in _TITLES
   balanced = compared.means(question)
   plain = compared.means(f'{head}/{method_names.ACCURACY}')
   return any(

@@ -18,9 +18,10 @@ def table(compared: comparison.Comparison, questions: Sequence[str]) -> tables.T
   """Returns the table as text: the rows' names, their numbers of runs, the numbers.
 
   The best accuracies, recalls and ratios of variances (`verdict.RATIO`) are the
-  largest among groups of one budget and one norm (`budgets.peers`); costs and losses
-  have no best. Numbers that are written the same are all best. Baselines, models chosen
-  by test numbers and the models of a single group are not compared.
+  largest among groups of one budget and one norm (`budgets.peers`); of the scores of
+  one's own metrics, as these say; costs and losses have no best. Numbers that are
+  written the same are all best. Baselines, models chosen by test numbers and the models
+  of a single group are not compared.
 
   Args:
     compared: From `comparison.compare`.
@@ -78,11 +79,9 @@ def _best(compared: comparison.Comparison, question: str) -> list[int]:
   best = []
   for peers in dict.fromkeys(compared.peers):
     own = [k for k in means if compared.peers[compared.rows[k].group] == peers]
-    if (
-      comparison.is_better_if_more(question)
-      and len({compared.rows[k].group for k in own}) > 1
-    ):
-      first = max(own, key=means.__getitem__)
+    sign = comparison.sign(question)
+    if sign and len({compared.rows[k].group for k in own}) > 1:
+      first = max(own, key=lambda k: sign * means[k])
       best += [k for k in own if shown[k] == shown[first]]
   return best
 

@@ -7,7 +7,7 @@ from matplotlib import figure as figure_lib
 import numpy as np
 
 from tff_ssl.evaluation import intervals
-from tff_ssl.reporting import comparison
+from tff_ssl.evaluation import method_names
 from tff_ssl.reporting import look
 from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import run_groups
@@ -35,7 +35,7 @@ def read(
     that are predicted as another (column), as shares of the row: float [C, C], the mean
     over runs. Empty without any.
   """
-  probes = [q.rpartition('/')[0] for q in questions if comparison.is_accuracy(q)]
+  probes = [q.rpartition('/')[0] for q in questions if method_names.way(q)]
   probes.sort(
     key=lambda name: (name.startswith('linear/'), run_numbers.labels_of(name)),
     reverse=True,

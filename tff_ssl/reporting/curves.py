@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from tff_ssl.evaluation import method_names
 from tff_ssl.reporting import best_round
-from tff_ssl.reporting import comparison
 from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_numbers
@@ -50,7 +50,11 @@ def quantities(
   """
   runs = [run for group in groups for run in group.counted]
   accuracies = [
-    Quantity(_accuracy_title(name), _answers(name), 'share')
+    Quantity(
+      _score_title(name),
+      _answers(name),
+      'share' if plain_text.is_share(name) else 'any',
+    )
     for name in _accuracies(runs, names)
   ]
   online = [
@@ -126,10 +130,11 @@ def _name(run: run_reader.Run, question: str) -> str:
   return next((each.full for each in own if each.question == question), question)
 
 
-def _accuracy_title(name: str) -> str:
+def _score_title(name: str) -> str:
   split = 'validation' if best_round.is_of_validation(name) else 'test'
   title = plain_text.title(name.removeprefix(best_round.VALIDATION))
-  return f'{split} accuracy, {title}'
+  is_accuracy = name.endswith(method_names.SCORES)
+  return f'{split}{" accuracy" if is_accuracy else ""}, {title}'
 
 
 def _cumulative_bytes(run: run_reader.Run) -> pd.Series:
@@ -150,7 +155,7 @@ def _accuracies(runs: Sequence[run_reader.Run], names: Sequence[str]) -> list[st
       run_numbers.labels_of(name),
     )
 
-  accuracies = [name for name in names if comparison.is_accuracy(name)]
+  accuracies = [name for name in names if method_names.way(name)]
   return sorted(
     filter(lambda name: worth(name)[0], accuracies), key=worth, reverse=True
   )

@@ -18,6 +18,7 @@ from tff_ssl.computing import kinds
 from tff_ssl.evaluation import intervals
 from tff_ssl.evaluation import method_names
 from tff_ssl.reporting import pages
+from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import run_reader
 from tff_ssl.reporting import tables
@@ -169,7 +170,7 @@ def _results(
     # Names with more parts belong to baselines, clients or other tasks.
     if name.count('/') <= 2
     and not name.startswith(run_numbers.VALIDATION)
-    and name.rpartition('/')[2] in method_names.SCORES
+    and method_names.way(name)
   ]
 
 
@@ -193,7 +194,8 @@ def _percent(numbers: Mapping[str, Any], name: str) -> object:
     for each in method_names.MEASURED_WITH
     if isinstance(numbers.get(f'{place}/{each}'), float)
   ]
-  return f'{value:.1%}{half}{" with " if settings else ""}{", ".join(settings)}'
+  text = plain_text.number(name, value, math.nan)
+  return f'{text}{half}{" with " if settings else ""}{", ".join(settings)}'
 
 
 def _promised(privacy: object) -> list[tuple[str, object]]:

@@ -92,11 +92,12 @@ def find(
 
   Args:
     compared: From `comparison.compare`.
-    questions: The numbers shown; those are tested of which more is better.
+    questions: The numbers shown; those are tested of which more, or less, is
+      better.
     named: The groups' names in print.
     against: From `references`.
   """
-  asked = [*filter(comparison.is_better_if_more, questions)]
+  asked = [*filter(comparison.sign, questions)]
   found: list[tables.Table] = []
   ranks: list[tuple[str, significance.Ranks]] = []
   for peers in dict.fromkeys(compared.peers):
@@ -113,7 +114,7 @@ def find(
     }
     if values:
       own = {
-        question: significance.ranks(each)
+        question: significance.ranks(comparison.sign(question) * each)
         for question, each in values.items()
         if len(each.columns) >= significance.LEAST_RANKED
       }

@@ -6,6 +6,7 @@ import numbers
 
 from tff_ssl.computing import inert
 from tff_ssl.evaluation import method_names
+from tff_ssl.settings import parts
 
 # What an empty cell shows: a value that is missing or not a number.
 EMPTY = '-'
@@ -19,8 +20,12 @@ _UNITS = ('B', 'kB', 'MB', 'GB', 'TB', 'PB')
 
 def is_share(name: str) -> bool:
   """Returns whether a number of this name is a share of 1, of which more is better."""
-  parts = name.split('/')
-  return any(part in _SHARES for part in parts) or parts[-1].startswith(RECALL_AT)
+  words = name.split('/')
+  return (
+    any(word in _SHARES for word in words)
+    or words[-1].startswith(RECALL_AT)
+    or method_names.way(name) == parts.SHARE
+  )
 
 
 def title(name: str) -> str:

@@ -92,7 +92,7 @@ def build(
   answers = [
     each
     for each in run_numbers.numbers(run)
-    if comparison.is_accuracy(each.question) and not intervals.is_detail(each.name)
+    if method_names.way(each.question) and not intervals.is_detail(each.name)
   ]
   # Balanced ones are in the table.
   questions = dict.fromkeys(

@@ -195,7 +195,7 @@ def check_loaded(what: object, stored: Mapping[str, Any]) -> None:
     ValueError: If a module is missing; the message has the flag to type.
   """
   known = _modules()
-  missing = [name for name in _stored(what, stored) if name not in known]
+  missing = [name for name in of_run(what, stored) if name not in known]
   if missing:
     raise ValueError(
       f'{what} was made with parts of {" and ".join(missing)}; give --{FLAG}='
@@ -215,7 +215,7 @@ def changes(what: object, stored: Mapping[str, Any]) -> list[str]:
   return [
     f'{name} has the digest {known[name][:_DIGITS]}, and had {digest[:_DIGITS]} when '
     f'{what} began'
-    for name, digest in _stored(what, stored).items()
+    for name, digest in of_run(what, stored).items()
     if known.get(name, digest) != digest
   ]
 
@@ -230,7 +230,7 @@ def versions(what: object, stored: Mapping[str, Any]) -> dict[str, str]:
   Returns:
     A text by the name of the entry; empty for a run of the checkout alone.
   """
-  own = _stored(what, stored)
+  own = of_run(what, stored)
   text = '/'.join(f'{name}@{digest[:_DIGITS]}' for name, digest in own.items())
   return {STORED: text} if text else {}
 
@@ -258,7 +258,7 @@ def check_same(what: object, stored: Mapping[str, Any]) -> None:
     ValueError: If a module is missing, is not the run's, or has changed.
   """
   check_loaded(what, stored)
-  more = [name for name in _modules() if name not in _stored(what, stored)]
+  more = [name for name in _modules() if name not in of_run(what, stored)]
   wrong = [f'--{FLAG}={name} is given, and {what} began without it' for name in more]
   if wrong := [*wrong, *changes(what, stored)]:
     raise ValueError(
@@ -266,8 +266,16 @@ def check_same(what: object, stored: Mapping[str, Any]) -> None:
     )
 
 
-def _stored(what: object, stored: Mapping[str, Any]) -> Mapping[str, str]:
-  """Returns the modules that a run names, and their digests."""
+def of_run(what: object, stored: Mapping[str, Any]) -> Mapping[str, str]:
+  """Returns the modules that a run names, and their digests.
+
+  Args:
+    what: The run, for the message.
+    stored: Its config.json, perhaps a stranger's.
+
+  Raises:
+    ValueError: If it has something else there.
+  """
   own = stored.get(STORED, {})
   is_right = isinstance(own, Mapping) and all(
     _NAME.fullmatch(name) and isinstance(digest, str) and _NAME.fullmatch(digest)

@@ -32,6 +32,9 @@ from tff_ssl.settings import personal
 
 Built = TypeVar('Built')
 Of = Literal['model', 'statistics', 'encoder', 'classes']
+# How a score of a metric is read: a share of 1, shown in per cent, of which more is
+# better; or another number, of which more, or less, is better.
+SHARE, MORE, LESS = WAYS = ('share', 'more', 'less')
 _CHECKOUT = ('tff_ssl', 'tasks', 'binaries')
 _SCALARS = (bool, int, float, str)
 
@@ -143,15 +146,23 @@ def metric(build: Built) -> Built:
 
   Args:
     build: A class that inherits from `evaluation.methods.Method`, and takes no
-      arguments. Its numbers are in evaluation.json under its `name`.
+      arguments. Its numbers are in evaluation.json under its `name`; tables, curves and
+      cards show accuracies, and those that its `scores` name.
 
   Raises:
-    ValueError: If it has no name, or another's.
+    ValueError: If it has no name, or another's, or a score is read in no known way.
   """
   name: Any = getattr(build, 'name', None)
   _check_word(f'name of {module_of(build)}', name)
   _check_name('metric', name, build, METRICS)
-  METRICS[name] = Part(build)
+  scores: dict[str, str] = {**getattr(build, 'scores', {})}
+  for score, way in scores.items():
+    _check_word(f'A score of {name}', score)
+    if way not in WAYS:
+      raise ValueError(
+        f'The score {score} of {name} is {way!r}; it must be one of {", ".join(WAYS)}.'
+      )
+  METRICS[name] = Part(build, options={'scores': scores})
   return build
 
 
