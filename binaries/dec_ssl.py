@@ -27,10 +27,10 @@ their mean (`consensus_distance`).
 
 from binaries import experiment
 from binaries import fedavg_ssl
-from binaries.config import encoders
 from binaries.config import programs
 from binaries.config import run_config
 from binaries.launching import program
+from tff_ssl.settings import encoders
 from tff_ssl.settings import learning
 from tff_ssl.settings import methods
 from tff_ssl.settings import objectives

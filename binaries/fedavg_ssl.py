@@ -20,10 +20,10 @@ temperatures and weights are those of the objectives' papers.
 from collections.abc import Iterator
 
 from binaries import experiment
-from binaries.config import encoders
 from binaries.config import programs
 from binaries.config import run_config
 from binaries.launching import program
+from tff_ssl.settings import encoders
 from tff_ssl.settings import learning
 from tff_ssl.settings import methods
 from tff_ssl.settings import objectives

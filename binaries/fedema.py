@@ -29,10 +29,10 @@ and lambda; `binaries.compare` draws them.
 """
 
 from binaries import experiment
-from binaries.config import encoders
 from binaries.config import programs
 from binaries.config import run_config
 from binaries.launching import program
+from tff_ssl.settings import encoders
 from tff_ssl.settings import learning
 from tff_ssl.settings import methods
 from tff_ssl.settings import objectives

@@ -18,11 +18,11 @@ ham10000). An encoder is evaluated with only the server's labels: 1 in
 from typing import Literal
 
 from binaries import experiment
-from binaries.config import encoders
 from binaries.config import evaluations
 from binaries.config import programs
 from binaries.config import run_config
 from binaries.launching import program
+from tff_ssl.settings import encoders
 from tff_ssl.settings import learning
 from tff_ssl.settings import methods
 from tff_ssl.settings import objectives

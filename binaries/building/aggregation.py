@@ -10,7 +10,6 @@ import numpy as np
 
 from binaries.building import data
 from binaries.building import training
-from binaries.config import aggregations as kinds
 from binaries.config import run_config
 from binaries.config import runtimes
 from tff_ssl.aggregators import adaptive_clipping
@@ -22,6 +21,7 @@ from tff_ssl.evaluation import signals
 from tff_ssl.runs import loop
 from tff_ssl.runs.privacy import accounting
 from tff_ssl.runs.privacy import noise_search
+from tff_ssl.settings import aggregations as kinds
 from tff_ssl.settings import parts
 
 # The name in `clip_norms` for statistics that are bounded without clipping.

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from binaries.building import encoders
-from binaries.config import encoders as encoder_kinds
 from binaries.config import run_config
 from tasks import registry as tasks
 from tasks import task_types
@@ -37,6 +36,7 @@ from tff_ssl.objectives import supervised
 from tff_ssl.objectives import swav
 from tff_ssl.objectives import teacher_student
 from tff_ssl.objectives import uniformity
+from tff_ssl.settings import encoders as encoder_kinds
 from tff_ssl.settings import objectives
 from tff_ssl.settings import parts
 

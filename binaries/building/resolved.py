@@ -7,7 +7,6 @@ import secrets
 import sys
 from typing import Any
 
-from binaries.config import encoders
 from binaries.config import run_config
 from binaries.config import runtimes
 from tff_ssl.computing import inert
@@ -16,6 +15,7 @@ from tff_ssl.encoders import network
 from tff_ssl.encoders import precision
 from tff_ssl.runs import run_config as stored_config
 from tff_ssl.runs.privacy import accounting
+from tff_ssl.settings import encoders
 
 # Independent of the machines, so that a run's numbers are independent of them too.
 _PARTS_OF_RAY = 8

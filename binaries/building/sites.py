@@ -12,8 +12,6 @@ from binaries.building import aggregation
 from binaries.building import algorithms
 from binaries.building import encoders
 from binaries.building import objectives
-from binaries.config import aggregations
-from binaries.config import encoders as encoder_kinds
 from binaries.config import run_config
 from binaries.config import runtimes
 from tasks import at_sites
@@ -24,6 +22,8 @@ from tff_ssl.federated import packs
 from tff_ssl.federated import phase_graph
 from tff_ssl.runs import own_modules
 from tff_ssl.runs.privacy import accounting
+from tff_ssl.settings import aggregations
+from tff_ssl.settings import encoders as encoder_kinds
 from tff_ssl.settings import parts
 from tff_ssl.sites import keys as keys_lib
 

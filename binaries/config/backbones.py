@@ -5,9 +5,9 @@ import pathlib
 
 import numpy as np
 
-from binaries.config import encoders
 from tff_ssl.encoders import torch_convolutions
 from tff_ssl.encoders import torch_layout
+from tff_ssl.settings import encoders
 from tff_ssl.storage import safetensors
 
 

@@ -6,7 +6,6 @@ The rest is checked once TensorFlow is imported (`experiment.running.check`).
 from collections.abc import Collection, Sequence
 import os
 
-from binaries.config import aggregations
 from binaries.config import backbones
 from binaries.config import data as data_lib
 from binaries.config import programs
@@ -18,6 +17,7 @@ from tff_ssl.computing import near_names
 from tff_ssl.evaluation import method_names
 from tff_ssl.partition import spec
 from tff_ssl.runs import run_config as stored_config
+from tff_ssl.settings import aggregations
 from tff_ssl.settings import methods
 from tff_ssl.settings import parts
 from tff_ssl.storage import files

@@ -11,14 +11,14 @@ from collections.abc import Mapping
 import dataclasses
 from typing import Annotated, Any
 
-from binaries.config import aggregations
 from binaries.config import data as data_lib
-from binaries.config import encoders
 from binaries.config import evaluations
 from binaries.config import runtimes
 from tff_ssl.computing import json_kinds
 from tff_ssl.computing import kinds
 from tff_ssl.runs import removed
+from tff_ssl.settings import aggregations
+from tff_ssl.settings import encoders
 from tff_ssl.settings import learning
 from tff_ssl.settings import methods
 from tff_ssl.settings import objectives

@@ -6,7 +6,6 @@ import pathlib
 from typing import Any
 
 from binaries.config import data as data_lib
-from binaries.config import encoders
 from binaries.config import run_config
 from tasks import brightness
 from tasks import column_names
@@ -18,6 +17,7 @@ from tff_ssl.partition import classes
 from tff_ssl.partition import shares
 from tff_ssl.partition import skew
 from tff_ssl.partition import spec
+from tff_ssl.settings import encoders
 from tff_ssl.settings import parts
 from tff_ssl.storage import files
 

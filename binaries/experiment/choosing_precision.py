@@ -15,7 +15,6 @@ import tensorflow as tf
 
 from binaries.building import encoders
 from binaries.building import objectives
-from binaries.config import encoders as kinds
 from binaries.config import run_config
 from binaries.config import runtimes
 from tasks import task_types
@@ -28,6 +27,7 @@ from tff_ssl.evaluation import feature_sets
 from tff_ssl.objectives import base
 from tff_ssl.objectives import contextual
 from tff_ssl.objectives import dual_encoder
+from tff_ssl.settings import encoders as kinds
 
 # A smaller gain is not worth the digits.
 _CLEARLY = 1.05

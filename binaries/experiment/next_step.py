@@ -3,12 +3,12 @@
 import os
 
 from binaries.config import changing
-from binaries.config import encoders
 from binaries.config import run_config
 from tasks import registry
 from tff_ssl.reporting import advice
 from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import run_reader
+from tff_ssl.settings import encoders
 from tff_ssl.settings import personal
 
 # Factors of proposed rates and rounds, and images of a proposed round.

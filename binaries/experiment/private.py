@@ -11,7 +11,6 @@ from typing import Any
 from binaries.building import aggregation
 from binaries.building import data
 from binaries.building import resolved
-from binaries.config import aggregations
 from binaries.config import run_config
 from binaries.experiment import membership
 from tasks import registry
@@ -27,6 +26,7 @@ from tff_ssl.runs.privacy import disclosure
 from tff_ssl.runs.privacy import noise_search
 from tff_ssl.runs.privacy import privacy_ledger
 from tff_ssl.runs.privacy import private_rounds
+from tff_ssl.settings import aggregations
 from tff_ssl.simulation import cohort_sampling
 
 # docs/privacy.md says the same, with reasons.

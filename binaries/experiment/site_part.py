@@ -16,7 +16,6 @@ import numpy as np
 
 from binaries.building import data as building_data
 from binaries.building import sites
-from binaries.config import aggregations
 from binaries.config import programs
 from binaries.config import run_config
 from binaries.config import runtimes
@@ -29,6 +28,7 @@ from tff_ssl.partition import describe
 from tff_ssl.runs import progress_display
 from tff_ssl.runs import run_config as stored_config
 from tff_ssl.runs import stateful_rounds
+from tff_ssl.settings import aggregations
 from tff_ssl.settings import roles
 from tff_ssl.simulation import client_data
 from tff_ssl.simulation import cohort_sampling

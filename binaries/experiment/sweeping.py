@@ -11,7 +11,6 @@ import sys
 
 from binaries.config import changing
 from binaries.config import command_line
-from binaries.config import encoders
 from binaries.config import run_config
 from binaries.experiment import sweep_methods
 from binaries.experiment import vary_grammar
@@ -21,6 +20,7 @@ from tff_ssl.computing import kinds
 from tff_ssl.computing import near_names
 from tff_ssl.reporting import titles
 from tff_ssl.runs import own_modules
+from tff_ssl.settings import encoders
 
 # Fields of the problem or of its evaluation, not of a method, whose defaults differ
 # between programs.

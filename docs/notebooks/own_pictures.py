@@ -69,8 +69,8 @@ with (folder / 'manifest.csv').open('w', newline='') as file:
 # %%
 from binaries import experiment
 from binaries.config import data
-from binaries.config import encoders
 from binaries.config import run_config
+from tff_ssl.settings import encoders
 from tff_ssl.settings import learning
 from tff_ssl.settings import methods
 from tff_ssl.settings import objectives

@@ -18,13 +18,13 @@ from binaries import sweep
 from binaries.config import command_line
 from binaries.config import data
 from binaries.config import docstrings
-from binaries.config import encoders
 from binaries.config import help_text
 from binaries.config import programs
 from binaries.config import run_config
 from binaries.config import runtimes
 from tests.binaries import in_process
 from tff_ssl.computing import kinds
+from tff_ssl.settings import encoders
 from tff_ssl.settings import learning
 from tff_ssl.settings import objectives
 from tff_ssl.settings import roles

@@ -8,12 +8,10 @@ import typing
 
 import pytest
 
-from binaries.config import aggregations
 from binaries.config import changing
 from binaries.config import checks
 from binaries.config import data
 from binaries.config import docstrings
-from binaries.config import encoders
 from binaries.config import evaluations
 from binaries.config import programs
 from binaries.config import run_config
@@ -33,6 +31,8 @@ from tff_ssl.encoders import vit
 from tff_ssl.runs import removed
 from tff_ssl.runs import run_config as stored_config
 from tff_ssl.runs.privacy import accounting
+from tff_ssl.settings import aggregations
+from tff_ssl.settings import encoders
 from tff_ssl.settings import learning
 from tff_ssl.settings import methods
 from tff_ssl.settings import objectives

@@ -10,6 +10,8 @@ from binaries import dcco
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.runs import own_modules
+from tff_ssl.settings import aggregations
+from tff_ssl.settings import encoders
 from tff_ssl.settings import objectives
 from tff_ssl.settings import parts
 
@@ -66,7 +68,7 @@ def forgotten(tmp_path: pathlib.Path) -> Iterator[None]:
   for table in parts._TABLES:
     for name in [name for name, part in table.items() if part.is_own]:
       del table[name]
-  settings = (parts.SETTINGS_OF_ENCODERS, parts.SETTINGS_OF_AGGREGATIONS)
+  settings = (encoders.ENCODERS, aggregations.AGGREGATIONS)
   for kinds in (objectives.OBJECTIVES, *settings):
     for name in [name for name, cls in kinds.items() if parts.is_own(cls)]:
       del kinds[name]

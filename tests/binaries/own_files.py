@@ -54,8 +54,8 @@ OTHERS = """
 import dataclasses
 import numpy as np
 import tensorflow_federated as tff
-from binaries.config import aggregations as settings_of_aggregations
-from binaries.config import encoders
+from tff_ssl.settings import aggregations as settings_of_aggregations
+from tff_ssl.settings import encoders
 from tasks import array_tasks
 from tff_ssl.aggregators import aggregations
 from tff_ssl.computing import kinds

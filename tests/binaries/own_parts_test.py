@@ -271,11 +271,11 @@ _FIELD = 'pull: kinds.NotNegative = 0.1'
     ),
     (
       own_files.OTHERS.replace("'tiny'", "'mlp'"),
-      "The encoder 'mlp' is in binaries.config.enc",
+      "The encoder 'mlp' is in tff_ssl.settings.enc",
     ),
     (
       own_files.OTHERS.replace("'clipped'", "'plain'"),
-      "The aggregation 'plain' is in binaries",
+      "The aggregation 'plain' is in tff_ssl",
     ),
     (
       own_files.OTHERS.replace("'dim', after", "'mild', after"),

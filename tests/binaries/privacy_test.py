@@ -8,7 +8,6 @@ import pytest
 
 from binaries import dcco
 from binaries.building import aggregation
-from binaries.config import aggregations
 from binaries.experiment import messages
 from binaries.experiment import private
 from tests.binaries import in_process
@@ -18,6 +17,7 @@ from tff_ssl.losses import cco as cco_lib
 from tff_ssl.runs.privacy import accounting
 from tff_ssl.runs.privacy import privacy_ledger
 from tff_ssl.runs.privacy import private_rounds
+from tff_ssl.settings import aggregations
 
 _RUN = '--run_dir=/nowhere/run'
 _PRIVATE = f'{_RUN} --aggregation=private:update_clip=1'

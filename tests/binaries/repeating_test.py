@@ -4,7 +4,6 @@ import sys
 
 import pytest
 
-from binaries.config import aggregations
 from binaries.config import command_line
 from binaries.config import programs
 from binaries.config import repeating
@@ -12,6 +11,7 @@ from binaries.config import run_config
 from binaries.experiment import running
 from tests.binaries import in_process
 from tff_ssl.runs import run_config as stored_config
+from tff_ssl.settings import aggregations
 from tff_ssl.settings import roles
 
 

@@ -26,6 +26,8 @@ import typing
 from typing import Any, Literal, TypeVar
 
 from tff_ssl.computing import kinds
+from tff_ssl.settings import aggregations
+from tff_ssl.settings import encoders
 from tff_ssl.settings import methods
 from tff_ssl.settings import objectives
 from tff_ssl.settings import personal
@@ -69,10 +71,6 @@ TASKS: dict[str, Part] = {}
 _TABLES = (
   *(OBJECTIVES, METHODS, METRICS, ENCODERS, AGGREGATIONS, AUGMENTATIONS, TASKS),
 )
-# The settings that --encoder and --aggregation take, by name; `binaries.config` has
-# those of the checkout here.
-SETTINGS_OF_ENCODERS: dict[str, type[Any]] = {}
-SETTINGS_OF_AGGREGATIONS: dict[str, type[Any]] = {}
 
 
 def objective(settings: type[Any], of: Of = 'model') -> Callable[[Built], Built]:
@@ -174,12 +172,13 @@ def encoder(settings: type[Any]) -> Callable[[Built], Built]:
 
   Args:
     settings: Its settings, a frozen dataclass that inherits from
-      `binaries.config.encoders.Encoder`, with its name as the default of `kind`.
+      `settings.encoders.Encoder`, with its name as the default of `kind`.
 
   Raises:
     ValueError: If the settings cannot be flags, or the name is another part's.
   """
-  return _with_settings('encoder', settings, SETTINGS_OF_ENCODERS, ENCODERS)
+  check_settings(settings, encoders.Encoder)
+  return _with_settings('encoder', settings, encoders.ENCODERS, ENCODERS)
 
 
 def aggregation(settings: type[Any]) -> Callable[[Built], Built]:
@@ -190,19 +189,20 @@ def aggregation(settings: type[Any]) -> Callable[[Built], Built]:
 
   Args:
     settings: Its settings, a frozen dataclass that inherits from
-      `binaries.config.aggregations.Plain`.
+      `settings.aggregations.Plain`.
 
   Raises:
     ValueError: If the settings cannot be flags, or the name is another part's.
   """
-  return _with_settings('aggregation', settings, SETTINGS_OF_AGGREGATIONS, AGGREGATIONS)
+  check_settings(settings, aggregations.Plain)
+  known = aggregations.AGGREGATIONS
+  return _with_settings('aggregation', settings, known, AGGREGATIONS)
 
 
 def _with_settings(
-  what: str, settings: type[Any], known: dict[str, type[Any]], table: dict[str, Part]
+  what: str, settings: type[Any], known: dict[str, Any], table: dict[str, Part]
 ) -> Callable[[Built], Built]:
   """Returns the decorator that registers settings, and what it decorates."""
-  check_settings(settings, kinds.Kind)
   _check_name(what, settings.kind, settings, known)
 
   def register(build: Built) -> Built:

@@ -4,7 +4,6 @@ import dataclasses
 from typing import ClassVar, Literal
 
 from tff_ssl.computing import kinds
-from tff_ssl.settings import parts
 
 Cohorts = Literal['fixed', 'poisson', 'passes']
 Split = Literal['sizes', 'equal']
@@ -97,8 +96,7 @@ class Distributed(_WithNoise):
 
 
 Aggregation = Plain | Secure | Private | Distributed
-AGGREGATIONS: dict[str, type[Aggregation]] = parts.SETTINGS_OF_AGGREGATIONS
-AGGREGATIONS |= {
+AGGREGATIONS: dict[str, type[Aggregation]] = {
   Plain.kind: Plain,
   Secure.kind: Secure,
   Private.kind: Private,

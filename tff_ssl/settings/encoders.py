@@ -5,7 +5,6 @@ from typing import Any, Literal
 
 from tff_ssl.computing import kinds
 from tff_ssl.settings import objectives
-from tff_ssl.settings import parts
 
 AUTO = 'auto'
 Pixels = Literal['imagenet', 'signed', 'unit', 'lite']
@@ -194,8 +193,7 @@ class TorchViT(Encoder):
   pixels: Pixels = 'imagenet'
 
 
-ENCODERS: dict[str, type[Encoder]] = parts.SETTINGS_OF_ENCODERS
-ENCODERS |= {
+ENCODERS: dict[str, type[Encoder]] = {
   'resnet8': ResNet,
   'resnet14': ResNet,
   'resnet18': ResNet,
