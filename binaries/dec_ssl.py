@@ -96,7 +96,7 @@ def _row(
     partition='skew:beta=0,clients=5',
     clients_per_round=5,
     participation=1.0 if isinstance(method, personal.Decentralized) else None,
-    encoder=encoders.suited(objective, objective.batch_norm),
+    encoder=encoders.default(objective, objective.batch_norm),
     clients=_clients(objective),
   )
 

@@ -110,7 +110,7 @@ def _row(
     objective,
     partition='shares:alpha=0.1,clients=5',
     clients_per_round=5,
-    encoder=encoders.suited(objective, batch_norm),
+    encoder=encoders.default(objective, batch_norm),
     augmentation='byol_no_blur' if _has_sgd(objective) else 'small',
     clients=_clients(method, objective),
   )

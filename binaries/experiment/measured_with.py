@@ -57,10 +57,10 @@ def add(
         numbers[f'{place}/{field}'] = float(value or 0)
 
 
-def put(
+def overwrite(
   stored: MutableMapping[str, float], fresh: Mapping[str, float], start: str = ''
 ) -> None:
-  """Replaces numbers, and what was said of the old ones.
+  """Overwrites numbers, and drops intervals and settings of the old ones.
 
   Args:
     stored: Numbers of an evaluation.

@@ -95,7 +95,7 @@ def _known(
   if known and (evaluator.seen or (intervals.CASES in known and not compared)):
     return known
   # A run that was killed has its accuracies, but not what was predicted.
-  measured_with.put(known, evaluator.evaluate_model(weights))
+  measured_with.overwrite(known, evaluator.evaluate_model(weights))
   return known
 
 

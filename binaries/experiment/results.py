@@ -367,7 +367,7 @@ def write(
   starts = {name: _start(name) for name in results if name != encoder}
   # The run's own encoder comes first.
   for name in (encoder, *starts):
-    measured_with.put(numbers, results[name], starts.get(name, '') + prefix)
+    measured_with.overwrite(numbers, results[name], starts.get(name, '') + prefix)
   files.write_json(path, {_ROUND: round, **numbers})
 
 

@@ -82,7 +82,7 @@ def _shift_is_ignored(objective, examples, params):
     for name, shift in zip(('f', 'g'), shifts, strict=True)
   )
   before, after = (
-    float(objective.drawn(_SEED).loss_of_encodings(each, examples)[0])
+    float(objective.with_seed(_SEED).loss_of_encodings(each, examples)[0])
     for each in (encodings, moved)
   )
   return after == pytest.approx(before, rel=1e-12)

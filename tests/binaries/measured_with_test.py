@@ -66,7 +66,7 @@ def test_what_was_said_of_replaced_numbers_goes():
     'knn/10%/accuracy': 0.5,
     'finetune/1%/accuracy': 0.5,
   }
-  measured_with.put(stored, fresh)
+  measured_with.overwrite(stored, fresh)
   assert stored == {
     **fresh,
     'knn/10%/accuracy/gain': 0.1,

@@ -63,7 +63,7 @@ _QUEUE = references.unit(_rng.normal(size=(6, _D)))
 _SHORT_QUEUE = np.where(np.arange(6)[:, None] < 2, _QUEUE, 1e3)
 _CENTRE = np.linspace(-1, 1, _D)
 _HELPERS = _rng.normal(size=(2, 1, _D))
-_DRAWN = lejepa.LejepaLoss(weight=0.7, directions=6, knots=5, t_max=2.5).drawn(
+_DRAWN = lejepa.LejepaLoss(weight=0.7, directions=6, knots=5, t_max=2.5).with_seed(
   tf.constant([3, 5])
 )
 

@@ -10,7 +10,7 @@ from tff_ssl.losses import lejepa
 from tff_ssl.losses import statistics_loss
 
 _SEED = tf.constant([3, 5])
-_LOSS = lejepa.LejepaLoss(weight=0.7, directions=6, knots=5, t_max=2.5).drawn(_SEED)
+_LOSS = lejepa.LejepaLoss(weight=0.7, directions=6, knots=5, t_max=2.5).with_seed(_SEED)
 
 
 def _encodings(n, d=4, seed=0):
@@ -42,7 +42,7 @@ def _epps_pulley(x):
   ('knots', 't_max', 'tolerance'), [(40, 9.0, 1e-12), (8, 3.0, 0.01)]
 )
 def test_the_distance_is_that_of_epps_and_pulley(knots, t_max, tolerance):
-  loss = lejepa.LejepaLoss(directions=3, knots=knots, t_max=t_max).drawn(_SEED)
+  loss = lejepa.LejepaLoss(directions=3, knots=knots, t_max=t_max).with_seed(_SEED)
   for scale in (0.1, 1.0, 2.0):
     f, g = (scale * x for x in _encodings(9))
     got = loss.epps_pulley(loss.statistics(tf.constant(f), tf.constant(g)))
@@ -74,7 +74,7 @@ def test_a_point_is_left_above_the_least_weight(weight, grows):
 
 def test_directions_are_uniform_and_those_of_the_seed():
   loss = lejepa.LejepaLoss(directions=4000)
-  a = _directions(3, loss.drawn(_SEED))
+  a = _directions(3, loss.with_seed(_SEED))
   np.testing.assert_allclose(np.linalg.norm(a, axis=0), 1.0, rtol=1e-6)
   # On a sphere in three dimensions a coordinate is uniform in [-1, 1].
   for axis in (*np.eye(3), np.ones(3) / math.sqrt(3)):
@@ -86,10 +86,10 @@ def test_directions_are_uniform_and_those_of_the_seed():
     bases @ bases.swapaxes(1, 2), np.tile(np.eye(3), (1333, 1, 1)), atol=1e-5
   )
   assert np.abs(bases[0] - bases[1]).max() > 0.1
-  few = _directions(50, lejepa.LejepaLoss(directions=20).drawn(_SEED))
+  few = _directions(50, lejepa.LejepaLoss(directions=20).with_seed(_SEED))
   np.testing.assert_allclose(few.T @ few, np.eye(20), atol=1e-5)
-  np.testing.assert_array_equal(a, _directions(3, loss.drawn(_SEED)))
-  assert np.abs(a - _directions(3, loss.drawn(_SEED + 1))).max() > 0.1
+  np.testing.assert_array_equal(a, _directions(3, loss.with_seed(_SEED)))
+  assert np.abs(a - _directions(3, loss.with_seed(_SEED + 1))).max() > 0.1
   with pytest.raises(ValueError, match='seed of LejepaLoss is None; it must be that'):
     loss.directions_in(3)
 
@@ -97,7 +97,7 @@ def test_directions_are_uniform_and_those_of_the_seed():
 @pytest.mark.parametrize('n', [1, 6])
 def test_the_worst_encodings_are_near_the_bound(n):
   """Far apart, but by whole periods of every direction that there is."""
-  loss = lejepa.LejepaLoss(directions=1, knots=5, t_max=2.5).drawn(_SEED)
+  loss = lejepa.LejepaLoss(directions=1, knots=5, t_max=2.5).with_seed(_SEED)
   assert _LOSS.share_bound(None) == _LOSS.share_bound(0.1) == math.sqrt(6 * 5 + 1)
   a = _directions(4, loss)[:, 0]
   f = np.tile(np.arange(4.0), (n, 1))

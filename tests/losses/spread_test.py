@@ -125,7 +125,7 @@ def _spectral(f, g, radius):
   return kind.statistics(tf.constant(f), tf.constant(g)), kind.share_bound(None)
 
 
-_DRAWN = lejepa.LejepaLoss(directions=6, knots=5).drawn(tf.constant([3, 5]))
+_DRAWN = lejepa.LejepaLoss(directions=6, knots=5).with_seed(tf.constant([3, 5]))
 
 
 def _lejepa(f, g, radius):

@@ -176,16 +176,16 @@ def update_dictionary(
   Returns:
     The context of the next round.
   """
-  came = contextual.came(aggregated[dictionary_contrast.FILLED])
+  filled = contextual.is_filled(aggregated[dictionary_contrast.FILLED])
   rows = lengths.unit(aggregated[dictionary_contrast.ROWS], axis=2)
-  rows = tf.where(came[:, :, tf.newaxis], rows, tf.zeros_like(rows))
-  heard = tf.reduce_any(came, axis=1)[:, tf.newaxis]
+  rows = tf.where(filled[:, :, tf.newaxis], rows, tf.zeros_like(rows))
+  heard = tf.reduce_any(filled, axis=1)[:, tf.newaxis]
   result = collections.OrderedDict(context)
   result[dictionary_contrast.ROWS] = tf.where(
     heard[:, :, tf.newaxis], rows, context[dictionary_contrast.ROWS]
   )
   result[dictionary_contrast.FILLED] = tf.where(
-    heard, came, context[dictionary_contrast.FILLED]
+    heard, filled, context[dictionary_contrast.FILLED]
   )
   return result
 
@@ -212,12 +212,14 @@ def traffic(
   up = sum(size for name, size in sizes.up.items() if not name.endswith(ENTRIES))
   row = _FLOAT_BYTES * rows.shape[2]
   given = tf.math.count_nonzero(context[dictionary_contrast.FILLED])
-  came = contextual.came(aggregated[ENTRIES][dictionary_contrast.FILLED])
-  senders = tf.math.count_nonzero(tf.reduce_any(came, axis=1))
+  filled = contextual.is_filled(aggregated[ENTRIES][dictionary_contrast.FILLED])
+  senders = tf.math.count_nonzero(tf.reduce_any(filled, axis=1))
   cohort = tf.cast(clients, tf.int64)
   return collections.OrderedDict(
     bytes_down=cohort * down + cohort * row * given,
-    bytes_up=cohort * up + row * tf.math.count_nonzero(came) + _NUMBER_BYTES * senders,
+    bytes_up=cohort * up
+    + row * tf.math.count_nonzero(filled)
+    + _NUMBER_BYTES * senders,
     dictionary_rows=tf.cast(given, tf.int32),
   )
 

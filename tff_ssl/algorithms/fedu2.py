@@ -210,11 +210,11 @@ def fedu2(
 
   def weigh(state, aggregated):
     table, measured = aggregated[SKETCH], aggregated[server.METRICS]
-    # Of the clients that came alone: all may be a hundred times as many.
-    came = tf.where(contextual.came(table[_FILLED]))
-    sketches = tf.gather_nd(table[_ROWS], came)
+    # Of the clients that sent rows alone: all may be a hundred times as many.
+    filled = tf.where(contextual.is_filled(table[_FILLED]))
+    sketches = tf.gather_nd(table[_ROWS], filled)
     weights = tf.scatter_nd(
-      came,
+      filled,
       common_descent.weights(tf.matmul(sketches, sketches, transpose_b=True)),
       [population],
     )

@@ -148,8 +148,8 @@ def global_centroids(
   Returns:
     [G, d], as before if there is no local centroid; and whether there is one.
   """
-  came = contextual.came(aggregated[_FILLED])
-  points = lengths.unit(tf.boolean_mask(aggregated[_ROWS], came), axis=1)
+  filled = contextual.is_filled(aggregated[_FILLED])
+  points = lengths.unit(tf.boolean_mask(aggregated[_ROWS], filled), axis=1)
   any_came = tf.shape(points)[0] > 0
   after = tf.cond(
     any_came,
@@ -200,8 +200,8 @@ def orchestra(
   averaged = server.averaging(server_optimizer, objective.summarize)
 
   def receive(state, aggregated):
-    centroids, came = global_centroids(state.extra[_CENTROIDS], aggregated[_LOCAL])
-    clustered = state.extra[_CLUSTERED] | came
+    centroids, filled = global_centroids(state.extra[_CENTROIDS], aggregated[_LOCAL])
+    clustered = state.extra[_CLUSTERED] | filled
     state, metrics = averaged(state, aggregated)
     return state.with_extra(**{_CENTROIDS: centroids, _CLUSTERED: clustered}), metrics
 

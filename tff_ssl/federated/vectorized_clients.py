@@ -48,7 +48,7 @@ def mean_gradient(
     tape.watch(params)
     encodings = objective.encode(params, examples, seed)
   gradients, metrics = _of_losses(
-    objective.drawn(seed).loss_of_encodings, encodings, examples, num_clients
+    objective.with_seed(seed).loss_of_encodings, encodings, examples, num_clients
   )
   share = 1 / num_clients
   upstream = tf.nest.map_structure(lambda g: g * tf.cast(share, g.dtype), gradients)
@@ -207,7 +207,7 @@ def each_only_step(
     params = shared['params']
     gradients, metrics = each_gradient(
       lambda own: separable.encode(own, examples, shared['seed']),
-      separable.drawn(shared['seed']).loss_of_encodings,
+      separable.with_seed(shared['seed']).loss_of_encodings,
       params,
       examples,
       num_clients,

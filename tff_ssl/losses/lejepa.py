@@ -84,7 +84,7 @@ class LejepaLoss(statistics_loss.StatisticsLoss, kinds.Kind):
   seed: tf.Tensor | None = None
   draws = True
 
-  def drawn(self, seed: tf.Tensor) -> 'LejepaLoss':
+  def with_seed(self, seed: tf.Tensor) -> 'LejepaLoss':
     """Returns the loss along the directions of a seed, int32 [2]."""
     return dataclasses.replace(self, seed=seed)
 

@@ -41,8 +41,8 @@ class StatisticsLoss:
   ignores_shift = NO_SHIFT
   draws = False
 
-  def drawn(self, seed: tf.Tensor) -> 'StatisticsLoss':
-    """Returns the loss with what it draws from a seed, int32 [2]."""
+  def with_seed(self, seed: tf.Tensor) -> 'StatisticsLoss':
+    """Returns the loss with its random numbers, drawn from a seed, int32 [2]."""
     del seed
     return self
 

@@ -110,9 +110,11 @@ def padded(rows: tf.Tensor, most: int) -> tuple[tf.Tensor, tf.Tensor]:
   return full, tf.cast(tf.range(most) < count, tf.float32)
 
 
-def came(filled: tf.Tensor) -> tf.Tensor:
-  """Returns in which rows of a sum over clients something is, by the sum of their ones.
+def is_filled(ones: tf.Tensor) -> tf.Tensor:
+  """Returns whether some client has sent a row, for each row of a sum over clients.
 
-  A secure sum of zeros need not be exactly 0.
+  Args:
+    ones: Sums of the clients' ones, 1 in each row that one sends. A secure sum of
+      zeros need not be exactly 0.
   """
-  return tf.round(filled) > 0
+  return tf.round(ones) > 0

@@ -72,6 +72,6 @@ def of_batch(
   if isinstance(objective, simsiam.SimSiamObjective):
     return Outputs(*objective.loss_with_outputs(params, examples, seed))
   encodings = objective.encode(params, examples, seed)
-  loss, metrics = objective.drawn(seed).loss_of_encodings(encodings, examples)
+  loss, metrics = objective.with_seed(seed).loss_of_encodings(encodings, examples)
   pair = encodings['f'], encodings['g']
   return Outputs(loss, metrics, pair, pair)

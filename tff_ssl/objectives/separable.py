@@ -29,7 +29,7 @@ class Separable(base.Objective):
     """
     raise NotImplementedError
 
-  def drawn(self, seed: tf.Tensor) -> 'Separable':
+  def with_seed(self, seed: tf.Tensor) -> 'Separable':
     """Returns the same objective with what its loss draws, if it draws anything.
 
     Args:
@@ -54,4 +54,4 @@ class Separable(base.Objective):
   ) -> tuple[tf.Tensor, base.Metrics]:
     """Returns the loss of a batch; 0 if it is empty (see `base.Objective`)."""
     encodings = self.encode(params, examples, seed)
-    return self.drawn(seed).loss_of_encodings(encodings, examples)
+    return self.with_seed(seed).loss_of_encodings(encodings, examples)

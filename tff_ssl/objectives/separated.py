@@ -113,7 +113,7 @@ class SeparatedObjective(wrapper.Wrapper):
     place = contextual.place_of(examples, self.population)
     scale = tf.linalg.matvec(tf.constant(self.scales), place, transpose_a=True)
     scale = tf.cast(scale, z.dtype)
-    ssl_loss = self.objective.drawn(seed).loss_of_pairs(f, g)
+    ssl_loss = self.objective.with_seed(seed).loss_of_pairs(f, g)
     separation = (_separation(f, scale) + _separation(g, scale)) / 2
     loss = ssl_loss + self.separation_weight * separation
     metrics = collections.OrderedDict(collapse.spread_metrics(f))

@@ -94,9 +94,9 @@ class StatisticsObjective(dual_encoder.PairObjective):
       for centre in [reference.get(name, tf.zeros([], value.dtype))]
     )
 
-  def drawn(self, seed: tf.Tensor) -> 'StatisticsObjective':
+  def with_seed(self, seed: tf.Tensor) -> 'StatisticsObjective':
     """Returns the objective with what its loss draws from a seed, int32 [2]."""
-    return dataclasses.replace(self, kind=self.kind.drawn(seed))
+    return dataclasses.replace(self, kind=self.kind.with_seed(seed))
 
   def loss_of_pairs(self, f: tf.Tensor, g: tf.Tensor) -> tf.Tensor:
     """Returns the within-batch loss of encodings [n, d]."""
@@ -155,7 +155,7 @@ class StatisticsObjective(dual_encoder.PairObjective):
     around = statistics_loss.around(f, g, reference, self.encoding_norm)
     kind = self.kind
     if reference and statistics_loss.SEED in reference:
-      kind = kind.drawn(reference[statistics_loss.SEED])
+      kind = kind.with_seed(reference[statistics_loss.SEED])
     return kind.statistics(*around), collapse.std_metrics(f)
 
   def no_statistics(self) -> statistics_loss.Statistics:

@@ -216,7 +216,7 @@ ENCODERS: dict[str, type[Encoder]] = {
 }
 
 
-def suited(objective: objectives.Objective, batch_norm: bool) -> Encoder:
+def default(objective: objectives.Objective, batch_norm: bool) -> Encoder:
   """Returns the small encoder that an objective is shown with.
 
   Args:

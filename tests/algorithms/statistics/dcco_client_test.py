@@ -103,7 +103,7 @@ def test_in_local_steps_the_client_moves_its_part_of_the_union(loss_name):
       tape.watch(moved)
       own = objective.model.encode(moved, batch, seed)
       f, g = (tf.concat(views, axis=0) for views in zip(own, others, strict=True))
-      statistics, _ = objective.drawn(seed).statistics_of(f, g)
+      statistics, _ = objective.with_seed(seed).statistics_of(f, g)
       loss = 12 / 5 * objective.loss_of(statistics)
     gradient = tape.gradient(loss, moved)
     moved = tf.nest.map_structure(lambda p, g: p - rate * g, moved, gradient)

@@ -124,7 +124,7 @@ def _lejepa_of(f, g):
   """Of weight 1 with 4 knots up to 3, along the directions of the first round."""
   loss = harness.STATISTICS_LOSSES['lejepa']
   seed = server.initial_round_seed(0)
-  along = np.concatenate([f, g]) @ loss.drawn(seed).directions_in(2).numpy()
+  along = np.concatenate([f, g]) @ loss.with_seed(seed).directions_in(2).numpy()
   t = np.linspace(0.0, 3.0, 5)
   phi = np.exp(1j * t * along[..., np.newaxis]).mean(axis=0)
   squared = np.abs(phi - np.exp(-(t**2) / 2)) ** 2 * np.exp(-(t**2) / 2)

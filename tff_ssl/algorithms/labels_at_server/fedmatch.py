@@ -187,16 +187,16 @@ def update_models(
   models: base.Params, known: tf.Tensor, aggregated: Mapping[str, Any]
 ) -> tuple[base.Params, tf.Tensor]:
   """Returns each client's last psi, and which clients have sent one, after a round."""
-  came = contextual.came(aggregated['known'])
+  filled = contextual.is_filled(aggregated['known'])
 
   def replaced(old, new):
-    mask = tf.reshape(came, [-1] + [1] * (old.shape.rank - 1))
+    mask = tf.reshape(filled, [-1] + [1] * (old.shape.rank - 1))
     return tf.where(mask, new, old)
 
   models = collections.OrderedDict(
     (name, replaced(old, aggregated['psi'][name])) for name, old in models.items()
   )
-  return models, tf.maximum(known, tf.cast(came, tf.int32))
+  return models, tf.maximum(known, tf.cast(filled, tf.int32))
 
 
 def traffic(
