@@ -18,6 +18,8 @@ from tff_ssl.encoders.operations import linear
 _MOVING_MEAN, _MOVING_VARIANCE = 'moving_mean', 'moving_variance'
 # Attention has one matrix where Keras has layers of each head.
 _JOINED = '_qkv'
+# A class token.
+_TOKENS = 'tokens'
 
 
 def params(
@@ -43,6 +45,9 @@ def params(
         result[name] = values[f'{layer}/{_MOVING_VARIANCE}'] + np.square(mean)
       elif last == batch_normalization.POPULATION_MEAN:
         result[name] = values[f'{layer}/{_MOVING_MEAN}']
+      elif last == _TOKENS:
+        # Keras adds them, and zeros to the other tokens.
+        result[name] = values[f'{layer}/bias'][: network.specs[name].shape[0]]
       elif layer.endswith(_JOINED):
         result[name] = _joined(values, layer.removesuffix(_JOINED))[last]
       else:
