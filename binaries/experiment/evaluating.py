@@ -44,6 +44,7 @@ class Evaluator:
     skipped: Why there are no numbers; None: there are.
     problem: What an encoder is evaluated on.
     balanced: Whether balanced accuracy is shown as well.
+    label_names: Names of the classes.
     of_inputs: A line on how the inputs are reduced where they are evaluated; or ''.
     seen: What was predicted of the test examples by the encoder that was last
       evaluated, by the random encoder and from the inputs, by their names in `results`.
@@ -74,7 +75,7 @@ class Evaluator:
       ValueError: If only one given split has labels.
     """
     self.skipped = evaluation.skipped(task)
-    self.config = config
+    self.config, self.label_names = config, task.label_names
     self.seen: dict[str, intervals.Tested] = {}
     labelled = task.validation is not None and np.any(task.validation.label >= 0)
     own = config.evaluation.precision

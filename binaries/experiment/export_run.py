@@ -23,6 +23,7 @@ from tff_ssl.export import exports
 from tff_ssl.export import squares
 from tff_ssl.reporting import giving
 from tff_ssl.reporting import model_card
+from tff_ssl.runs import class_names
 from tff_ssl.runs import run_config as stored_config
 from tff_ssl.runs.privacy import disclosure
 from tff_ssl.storage import files
@@ -140,7 +141,7 @@ def export(
   )
   written = _write(out, wanted, task, made, network, notes, inputs, picture_fit)
   if task is not None and quality is not None:
-    written.append(classifier_folder.write_labels(out, task.label_names))
+    written.append(class_names.write(out, task.label_names))
     if whole is not None:
       digests = [task.digests[k] for k in task.train.example_id] if whole.marks else []
       written += classifier_folder.write(

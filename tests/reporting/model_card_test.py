@@ -94,6 +94,18 @@ def test_privacy_is_what_the_encoder_s_card_promises(folder):
   assert 'No privacy is guaranteed' not in text
 
 
+def test_confusions_on_a_card_have_the_names_of_classes(folder):
+  confused = {'knn/10%/confusion/0/0': 1.0, 'knn/10%/confusion/1/0': 2.0}
+  _add(folder / 'evaluation.json', **confused)
+  assert '| class 1 ' in model_card.build(folder, {})
+  (folder / 'labels.json').write_text('["wasp", "bee"]')
+  text = model_card.build(folder, {})
+  assert '| true class   |   as wasp |   as bee |' in text
+  assert "- All 3 test examples are called 'wasp' by knn 10%: 33.3% is " in text
+  # Names of classes are not given away.
+  assert 'wasp' not in model_card.build(folder, {}, is_public=True)
+
+
 def test_card_of_private_run_omits_private_entries(folder):
   hidden = ('abc', 'seed: 4', 'my runs', '25.0%', 'clients: sgd')
   named = ('partition', 'seed')

@@ -22,6 +22,7 @@ from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import run_reader
 from tff_ssl.reporting import tables
 from tff_ssl.reporting import verdict
+from tff_ssl.runs import class_names
 from tff_ssl.runs import run_config
 from tff_ssl.runs.privacy import disclosure
 from tff_ssl.storage import files
@@ -72,10 +73,11 @@ def build(
   config = run_config.read(folder)
   results = folder / _EVALUATION
   numbers = _read(results) if results.is_file() else {}
+  classes = class_names.read(folder)
   is_public = is_public or is_private(known)
   # What a private run has released of its quality, or all that the run knows.
   told = _released(known) if is_public else numbers
-  sentences = verdict.sentences(_floats(told))
+  sentences = verdict.sentences(_floats(told), classes)
   if advised and not is_public:
     sentences.append(advised)
   return pages.render(
@@ -95,7 +97,7 @@ def build(
     sentences=sentences,
     confusions=[
       (name, tables.markdown(tables.Table(cells)))
-      for name, cells in verdict.confusions(_floats(numbers)).items()
+      for name, cells in verdict.confusions(_floats(numbers), classes).items()
     ],
     baselines=inert.line(f'{_BASELINES}{shlex.quote(str(folder))}'),
     promised=_promised(known.get('privacy')),

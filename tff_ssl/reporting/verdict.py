@@ -16,13 +16,14 @@ docs/is_it_any_good.md has the runs that the three thresholds come from, and the
 that they were tested on.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 import itertools
 import math
 from typing import NamedTuple
 
 import pandas as pd
 
+from tff_ssl.computing import inert
 from tff_ssl.evaluation import intervals
 from tff_ssl.evaluation import method_names
 from tff_ssl.reporting import plain_text
@@ -112,16 +113,18 @@ def _shown(numbers: Mapping[str, float]) -> Light:
   return Light(GREEN, 'fine', f'{why}, before training {ratio_0:.2g} times')
 
 
-def sentences(numbers: Mapping[str, float]) -> list[str]:
+def sentences(numbers: Mapping[str, float], classes: Sequence[str] = ()) -> list[str]:
   """Returns what signals and test cases say, a sentence each.
 
   Args:
     numbers: Those of evaluation.json, by name.
+    classes: Names of the classes; empty: they are not known.
 
   Returns:
     The light, if there are signals; then for each method its accuracy with its interval
     and whether it is better than the encoder's own inputs and than the untrained
-    encoder, if these were evaluated on the same cases.
+    encoder, if these were evaluated on the same cases; then which methods call all test
+    examples one class.
   """
   shown = traffic_light(numbers)
   found = []
@@ -140,7 +143,28 @@ def sentences(numbers: Mapping[str, float]) -> list[str]:
           f'{plain_text.title(name)}: {value} (95 %) by {count:,.0f} test cases'
           f'{_against_others(numbers, name)}.'
         )
-  return found
+  return [*found, *_one_class(numbers, classes)]
+
+
+def _one_class(numbers: Mapping[str, float], classes: Sequence[str]) -> Iterator[str]:
+  """Yields a sentence on the methods that call all test examples one class."""
+  methods: dict[tuple[str, str], list[str]] = {}
+  for method, matrix in _matrices(numbers).items():
+    counts = {pair: count for pair, count in matrix.items() if count > 0}
+    true, called = ({pair[k] for pair in counts} for k in (0, 1))
+    if len(called) == 1 < len(true):
+      (only,) = called
+      name = inert.line(plain_text.class_name(method, only, classes))
+      what = f"'{name}'" if name else f'class {only}'
+      count = sum(counts.values())
+      said = f'{count:,.0f} test examples are called {what}'
+      share = f'{counts.get((only, only), 0.0) / count:.1%}'
+      methods.setdefault((said, share), []).append(plain_text.title(method))
+  for (said, share), titles in methods.items():
+    yield (
+      f'All {said} by {" and ".join(titles)}: {share} is the share of that class, and '
+      'says nothing of the encoder.'
+    )
 
 
 def _cases(numbers: Mapping[str, float], name: str) -> float:
@@ -191,17 +215,32 @@ def against_inputs(numbers: Mapping[str, float]) -> list[str]:
   return [word for pair in pairs if (word := _compared(numbers, *pair))]
 
 
-def confusions(numbers: Mapping[str, float]) -> dict[str, pd.DataFrame]:
+def confusions(
+  numbers: Mapping[str, float], classes: Sequence[str] = ()
+) -> dict[str, pd.DataFrame]:
   """Returns what each method confuses, by its name.
 
   Args:
     numbers: Those of evaluation.json, by name.
+    classes: Names of the classes; empty: they are not known.
 
   Returns:
     Tables as text: a row for each true class, with the test examples predicted as each
     class and the share that is right, the sensitivity. Means over draws of the labels
     may be fractions.
   """
+  tables = {}
+  for method, counts in _matrices(numbers).items():
+    places = sorted({each for pair in counts for each in pair})
+    # A file may come from strangers: `intervals` writes no more.
+    if len(places) <= intervals.MOST_CLASSES:
+      names = {each: plain_text.class_name(method, each, classes) for each in places}
+      tables[plain_text.title(method)] = _table(counts, names)
+  return tables
+
+
+def _matrices(numbers: Mapping[str, float]) -> dict[str, dict[tuple[int, int], float]]:
+  """Returns the test examples of a class predicted as another, by method."""
   counts: dict[str, dict[tuple[int, int], float]] = {}
   for name, value in numbers.items():
     method, found, classes = name.partition(f'/{intervals.CONFUSION}/')
@@ -209,22 +248,18 @@ def confusions(numbers: Mapping[str, float]) -> dict[str, pd.DataFrame]:
     # A file may come from strangers: Python reads no number of 4,301 digits.
     if found and all(each.isdecimal() and len(each) < 20 for each in (true, predicted)):
       counts.setdefault(method, {})[int(true), int(predicted)] = value
-  tables = {}
-  for method, own in counts.items():
-    classes_of = sorted({each for pair in own for each in pair})
-    # A file may come from strangers: `intervals` writes no more.
-    if len(classes_of) <= intervals.MOST_CLASSES:
-      tables[plain_text.title(method)] = _table(own, classes_of)
-  return tables
+  return counts
 
 
-def _table(counts: Mapping[tuple[int, int], float], classes: list[int]) -> pd.DataFrame:
+def _table(
+  counts: Mapping[tuple[int, int], float], names: Mapping[int, str]
+) -> pd.DataFrame:
   rows = []
-  for true in classes:
-    row = [counts.get((true, predicted), 0.0) for predicted in classes]
+  for true, name in names.items():
+    row = [counts.get((true, predicted), 0.0) for predicted in names]
     right = counts.get((true, true), 0.0)
     sensitivity = f'{right / sum(row):.1%}' if sum(row) > 0 else plain_text.EMPTY
-    rows.append([f'class {true}', *(f'{value:.4g}' for value in row), sensitivity])
-  return pd.DataFrame(
-    rows, columns=['true class', *(f'as {each}' for each in classes), 'sensitivity']
-  )
+    cells = (f'{value:.4g}' for value in row)
+    rows.append([name or f'class {true}', *cells, sensitivity])
+  columns = (f'as {name or each}' for each, name in names.items())
+  return pd.DataFrame(rows, columns=['true class', *columns, 'sensitivity'])
