@@ -103,6 +103,11 @@ class Evaluator:
     )
     self.of_inputs = inputs_lib.note(task.train[encoder.field])
     self.balanced = task.case_level or scores.is_imbalanced(task.test.label)
+    # Of a case, whose images have one client.
+    self._clients: dict[int, int] = {}
+    if task.test.client is not None:
+      pairs = zip(task.test.case.tolist(), task.test.client.tolist(), strict=True)
+      self._clients = dict(pairs)
 
   def evaluate(
     self,
@@ -173,7 +178,11 @@ class Evaluator:
     known = {
       start: self.seen[each] for each, start in over.items() if each in self.seen
     }
-    return intervals.numbers(self.seen[results.OWN], known)
+    tested = self.seen[results.OWN]
+    if self._clients:
+      clients = np.array([self._clients[case] for case in tested.cases.tolist()])
+      tested = dataclasses.replace(tested, clients=clients)
+    return intervals.numbers(tested, known)
 
   def watched(self) -> online_knn.OnlineKnn | None:
     """Returns the few examples for kNN during training; None: nothing is labelled."""

@@ -89,6 +89,16 @@ def test_test_cases_are_those_of_the_task():
   assert other.endswith(' by 36 test cases.')
 
 
+def test_clients_are_named_where_they_were_drawn_and_few_are_not_compared():
+  name = 'knn/10%/accuracy'
+  numbers = {'tested/cases': 60.0, name: 0.5, f'{name}/low': 0.4, f'{name}/high': 0.6}
+  ends = {f'{name}/gain': 0.1, f'{name}/gain_low': 0.05, f'{name}/gain_high': 0.2}
+  (sentence,) = verdict.sentences({**numbers, **ends, 'tested/clients': 12.0})
+  assert ' by 12 test clients; better than an untrained encoder' in sentence
+  (sentence,) = verdict.sentences({**numbers, **ends, 'tested/clients': 9.0})
+  assert sentence.endswith(' by 9 test clients, too few to compare it with others.')
+
+
 _FAULT = 'All 359 test examples are called {} by {}: 83.6% is the share of that class'
 
 

@@ -47,7 +47,8 @@ _OTHERS = {
 }
 # How an accuracy compares, by the interval of the difference.
 BETTER, NOT_BETTER, WORSE = 'better', 'not better', 'worse'
-# Fewer test cases say nothing of a difference: draws of a few are too sure.
+# Fewer test cases (or clients) say nothing of a difference: draws of a few are too
+# sure.
 FEWEST_CASES = 10
 # The share of draws of noise in which the light stays, and the least to believe it:
 # with 0.95 it was believed in 2 % of cases in which noise is all there is.
@@ -131,16 +132,15 @@ def sentences(numbers: Mapping[str, float], classes: Sequence[str] = ()) -> list
   if shown is not None:
     found.append(f'Without labels: {shown.color}, {shown.word}: {shown.why}.')
   for name in numbers:
-    if name.rpartition('/')[2] == method_names.ACCURACY and (
-      count := _cases(numbers, name)
-    ):
+    count, unit = _drawn(numbers, name)
+    if name.rpartition('/')[2] == method_names.ACCURACY and count:
       low, high = (
         numbers.get(f'{name}/{end}') for end in (intervals.LOW, intervals.HIGH)
       )
       if low is not None and high is not None:
         value = f'{numbers[name]:.1%}, between {low:.1%} and {high:.1%}'
         found.append(
-          f'{plain_text.title(name)}: {value} (95 %) by {count:,.0f} test cases'
+          f'{plain_text.title(name)}: {value} (95 %) by {count:,.0f} test {unit}'
           f'{_against_others(numbers, name)}.'
         )
   return [*found, *_one_class(numbers, classes)]
@@ -167,19 +167,23 @@ def _one_class(numbers: Mapping[str, float], classes: Sequence[str]) -> Iterator
     )
 
 
-def _cases(numbers: Mapping[str, float], name: str) -> float:
-  """Returns how many cases an accuracy was tested on: those of its task."""
+def _drawn(numbers: Mapping[str, float], name: str) -> tuple[float, str]:
+  """Returns how many clients, or cases, an accuracy was tested on, and what they are.
+
+  They are those of its task; clients, if there are any, are what was drawn.
+  """
   parts = name.split('/')
   for n in range(len(parts), -1, -1):
-    if (count := numbers.get('/'.join([*parts[:n], intervals.CASES]))) is not None:
-      return count
-  return 0.0
+    for unit in (intervals.CLIENTS, intervals.CASES):
+      if (count := numbers.get('/'.join([*parts[:n], unit]))) is not None:
+        return count, unit.rpartition('/')[2]
+  return 0.0, ''
 
 
 def _against_others(numbers: Mapping[str, float], name: str) -> str:
   """Returns how an accuracy compares with others, as far as these are known."""
   found = []
-  if _cases(numbers, name) < FEWEST_CASES:
+  if _drawn(numbers, name)[0] < FEWEST_CASES:
     return ', too few to compare it with others'
   for over, title in _OTHERS.items():
     if word := _compared(numbers, name, over):
@@ -192,7 +196,7 @@ def _compared(numbers: Mapping[str, float], name: str, over: str) -> str | None:
   """Returns the word for a gain in accuracy; None if it is not known."""
   ends = (intervals.GAIN, intervals.GAIN_LOW, intervals.GAIN_HIGH)
   names = [f'{name}/{over}{end}' for end in ends]
-  is_few = 0 < _cases(numbers, name) < FEWEST_CASES
+  is_few = 0 < _drawn(numbers, name)[0] < FEWEST_CASES
   if is_few or any(each not in numbers for each in names):
     return None
   _, low, high = (numbers[each] for each in names)
