@@ -1,4 +1,4 @@
-"""A model card: what an encoder is, in Markdown, for whoever receives it.
+"""A model card: what an encoder or a classifier is, in Markdown, for who receives it.
 
 After Mitchell et al., Model Cards for Model Reporting (FAT* 2019), as far as a run
 knows it: data, method, command, results, privacy, limits, and digests of the files. The
@@ -62,8 +62,8 @@ def build(
     public: Names of the settings that may be given away.
     advised: What to do next, in a line that a card that may be given away leaves out;
       '': nothing.
-    classifier: Of an exported classifier, `tested` and `threshold` of `recalls`, and
-      `is_marked`: whether training pictures can be recognised by its files.
+    classifier: Of an exported classifier, in words, its `classes`, what it `takes` and
+      how it was `made`; and `tested` and `threshold` of `recalls`.
 
   Raises:
     ValueError: The run has no encoder, or a file of the run is damaged.
@@ -103,6 +103,9 @@ def build(
     promised=_promised(known.get('privacy')),
     unprotected=unprotected,
     is_public=is_public,
+    # Of files that are made of it.
+    source=None if ENCODER in hashed else files.sha256(folder / ENCODER),
+    files=[*hashed],
     hashes='\n'.join(
       f'{files.sha256(path)}  {inert.line(name)}' for name, path in hashed.items()
     ),
