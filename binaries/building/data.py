@@ -19,6 +19,7 @@ from tff_ssl.evaluation import feature_sets
 from tff_ssl.export import encoder_file
 from tff_ssl.partition import partitions
 from tff_ssl.partition import spec
+from tff_ssl.runs import class_names
 from tff_ssl.simulation import client_data
 from tff_ssl.storage import files
 
@@ -56,13 +57,15 @@ def load_task(config: run_config.RunConfig) -> task_types.Task:
   return task
 
 
-def write_intake(task: task_types.Task, folder: str | os.PathLike[str]) -> None:
-  """Writes what became of the files of a task, if it is one of files.
+def write_facts(task: task_types.Task, folder: str | os.PathLike[str]) -> None:
+  """Writes the names of a task's classes and what became of its files, if it has any.
 
   Args:
     task: The task.
     folder: The run folder.
   """
+  if task.label_names:
+    class_names.write(folder, task.label_names)
   if task.intake is not None:
     files.write_json(pathlib.Path(folder) / intake.FILE, task.intake.as_json())
 

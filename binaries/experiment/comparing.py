@@ -111,7 +111,7 @@ def compare(
   groups = paper.renamed(groups, names)
   shown = curves.quantities(groups, questions, bool(wanted.metric), wanted.curves)
   drawn = _draw(groups, shown, axis, against)
-  drawn |= _draw_for_paper(groups, questions, tested.ranks)
+  drawn |= _draw_for_paper(groups, questions, tested.ranks, compared.classes)
   figures = _write_figures(out, drawn, wanted.formats)
   caveats = caveats_lib.find(groups, _FAIR)
   _write_documents(out, documents, caveats, wanted.formats)
@@ -188,6 +188,7 @@ def _draw_for_paper(
   groups: Sequence[run_groups.Group],
   questions: Sequence[str],
   ranks: Sequence[tuple[str, significance.Ranks]],
+  classes: Sequence[str],
 ) -> dict[str, Any]:
   """Returns the figures of tests and of confusions that have something to show."""
   # Only here, as below.
@@ -195,9 +196,9 @@ def _draw_for_paper(
   from tff_ssl.reporting import rank_figure
 
   drawn = {'ranks': rank_figure.draw(ranks)} if ranks else {}
-  title, matrices = confusion_figure.read(groups, questions)
+  title, matrices, names = confusion_figure.read(groups, questions, classes)
   if matrices:
-    drawn['confusions'] = confusion_figure.draw(title, matrices)
+    drawn['confusions'] = confusion_figure.draw(title, matrices, names)
   return drawn
 
 

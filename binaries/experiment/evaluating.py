@@ -46,6 +46,7 @@ class Evaluator:
     skipped: Why there are no numbers; None: there are.
     problem: What an encoder is evaluated on.
     balanced: Whether balanced accuracy is shown as well.
+    label_names: Names of the classes.
     of_inputs: A line on how the inputs are reduced where they are evaluated; or ''.
     seen: What was predicted of the test examples by the encoder that was last
       evaluated, by the random encoder and from the inputs, by their names in `results`.
@@ -76,7 +77,7 @@ class Evaluator:
       ValueError: If only one given split has labels.
     """
     self.skipped = evaluation.skipped(task)
-    self.config = config
+    self.config, self.label_names = config, task.label_names
     self.seen: dict[str, intervals.Tested] = {}
     labelled = task.validation is not None and np.any(task.validation.label >= 0)
     own = config.evaluation.precision
@@ -104,6 +105,11 @@ class Evaluator:
     )
     self.of_inputs = inputs_lib.note(task.train[encoder.field])
     self.balanced = task.case_level or scores.is_imbalanced(task.test.label)
+    # Of a case, whose images have one client.
+    self._clients: dict[int, int] = {}
+    if task.test.client is not None:
+      pairs = zip(task.test.case.tolist(), task.test.client.tolist(), strict=True)
+      self._clients = dict(pairs)
 
   def evaluate(
     self,
@@ -174,7 +180,11 @@ class Evaluator:
     known = {
       start: self.seen[each] for each, start in over.items() if each in self.seen
     }
-    return intervals.numbers(self.seen[results.OWN], known)
+    tested = self.seen[results.OWN]
+    if self._clients:
+      clients = np.array([self._clients[case] for case in tested.cases.tolist()])
+      tested = dataclasses.replace(tested, clients=clients)
+    return intervals.numbers(tested, known)
 
   def watched(self) -> online_knn.OnlineKnn | None:
     """Returns the few examples for kNN during training; None: nothing is labelled."""

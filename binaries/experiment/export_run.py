@@ -5,6 +5,7 @@ import pathlib
 from typing import NamedTuple
 
 from absl import logging
+import numpy as np
 import tensorflow as tf
 
 from binaries.config import run_config
@@ -12,9 +13,11 @@ from binaries.config import task_defaults
 from binaries.experiment import classifier_quality
 from binaries.experiment import encoder_card
 from binaries.experiment import exporting
+from tasks import images
 from tasks import task_types
 from tff_ssl.encoders import network as network_lib
 from tff_ssl.evaluation import feature_sets
+from tff_ssl.evaluation import intervals
 from tff_ssl.evaluation import recalls
 from tff_ssl.export import classifier_folder
 from tff_ssl.export import comparison
@@ -23,6 +26,7 @@ from tff_ssl.export import exports
 from tff_ssl.export import squares
 from tff_ssl.reporting import giving
 from tff_ssl.reporting import model_card
+from tff_ssl.runs import class_names
 from tff_ssl.runs import run_config as stored_config
 from tff_ssl.runs.privacy import disclosure
 from tff_ssl.storage import files
@@ -47,6 +51,12 @@ _OF_CLASSIFIERS = (
   classifier_folder.CODE,
   classifier_folder.TRAINED_ON,
 )
+# What becomes of a picture that is no square, by the way in which it becomes one.
+_FITS = {
+  images.CROP: 'its central square',
+  images.PAD: 'all of it between black bars',
+  images.STRETCH: 'all of it, in other proportions',
+}
 _HANDED_OVER = (
   f'{classifier_folder.CODE} says the class of pictures, with Keras and Pillow alone; '
   'this folder is all that `python -m binaries.predict --model=FOLDER` needs'
@@ -139,16 +149,16 @@ def export(
     task, made.encoder, network, field, giving.is_private(folder), picture_fit
   )
   written = _write(out, wanted, task, made, network, notes, inputs, picture_fit)
-  if task is not None and quality is not None:
-    written.append(classifier_folder.write_labels(out, task.label_names))
+  shape, said = made.encoder.input_shape[1:], {}
+  if task is not None and classifier is not None and quality is not None:
+    written.append(class_names.write(out, task.label_names))
     if whole is not None:
       digests = [task.digests[k] for k in task.train.example_id] if whole.marks else []
-      written += classifier_folder.write(
-        out, _about(folder), made.encoder.input_shape[1:], *quality, digests
-      )
+      written += classifier_folder.write(out, _about(folder), shape, *quality, digests)
       # As whoever receives it does.
       classifier_folder.read(out)
-  _write_card(folder, out, written, notes, unprotected, quality)
+    said = {**_words(task, classifier, shape, picture_fit), **quality._asdict()}
+  _write_card(folder, out, written, notes, unprotected, said)
   print(f'Exported: {out}')
 
 
@@ -162,6 +172,33 @@ def _check_classifier(
       f'--digests is given with the task {task.name!r}; it must be one of files of '
       f'pictures, exported in the format {exports.KERAS}.'
     )
+
+
+def _words(
+  task: task_types.Task,
+  classifier: Classifier,
+  shape: Sequence[int],
+  picture_fit: str | None,
+) -> dict[str, str]:
+  """Returns what a card says of a classifier before its numbers."""
+  names = task.label_names
+  size = ' x '.join(map(str, shape[:2]))
+  takes = f'pictures of {size} pixels'
+  if len(shape) == 1:
+    takes = f'rows of {size} numbers, as they were measured'
+  elif picture_fit is not None:
+    takes = f'pictures of any size ({_FITS[picture_fit]} becomes {size} pixels)'
+  made = 'A linear classifier was fitted on the features of an encoder'
+  if classifier.end_to_end:
+    made = 'An encoder and a linear classifier were trained end to end'
+  count = np.sum(task.train.label >= 0)
+  return {
+    'classes': ', '.join(names)
+    if len(names) <= intervals.MOST_CLASSES
+    else f'{len(names):,} classes, named in {classifier_folder.LABELS}',
+    'takes': takes,
+    'made': f'{made}, by {count:,} labelled training examples of {task.name}',
+  }
 
 
 def _about(folder: pathlib.Path) -> dict[str, object]:
@@ -233,7 +270,7 @@ def _write_card(
   written: list[pathlib.Path],
   notes: list[str],
   unprotected: str | None,
-  quality: classifier_quality.Quality | None,
+  of_classifier: Mapping[str, object],
 ) -> None:
   """Writes the model card, with digests of all files, including those in folders."""
   found = {
@@ -242,12 +279,7 @@ def _write_card(
     for path in ([top] if top.is_file() else sorted(top.rglob('*')))
     if path.is_file()
   }
-  hashed = {model_card.ENCODER: folder / model_card.ENCODER, **found}
-  of_classifier = {}
-  if quality is not None:
-    is_marked = out / classifier_folder.TRAINED_ON in written
-    of_classifier = {**quality._asdict(), 'is_marked': is_marked}
-  text = model_card.build(folder, hashed, notes, unprotected, classifier=of_classifier)
+  text = model_card.build(folder, found, notes, unprotected, classifier=of_classifier)
   files.write(out / model_card.NAME, text)
 
 

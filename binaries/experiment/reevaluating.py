@@ -27,6 +27,7 @@ from tff_ssl.encoders import precision
 from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import two_towers as two_towers_lib
 from tff_ssl.runs import checkpoints
+from tff_ssl.runs import class_names
 from tff_ssl.runs import frozen_base
 
 _FEDBN = 'fedbn'
@@ -49,6 +50,9 @@ def run(
   task = data.load_task(config)
   if not added.transfer:
     membership.check_same(folder, task, _why_same(config, task))
+    if task.label_names:
+      # Runs of earlier releases have none.
+      class_names.write(folder, task.label_names)
     if config.uses('labels'):
       # Only here: it imports the methods with labels at the server.
       from binaries.experiment import server_experiment

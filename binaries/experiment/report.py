@@ -173,7 +173,8 @@ def report(
       texts.append(evaluator.of_inputs)
   results.write(folder, round, name, found, prefix)
   advised = [] if prefix else [next_step.of_folder(folder)]
-  for text in (*verdict.sentences(found[name]), *filter(None, advised), *texts):
+  said = verdict.sentences(found[name], evaluator.label_names)
+  for text in (*said, *filter(None, advised), *texts):
     print(text)
 
 

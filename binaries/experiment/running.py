@@ -216,7 +216,7 @@ def execute(experiment: experiments.Experiment) -> None:
     print(evaluator.skipped, flush=True)
   with open_folder(config, experiment.task.fingerprint()) as folder:
     experiment.partition.write_csv(folder.path / 'partition.csv')
-    data.write_intake(experiment.task, folder.path)
+    data.write_facts(experiment.task, folder.path)
     membership.write(folder.path, experiment.task)
     if algorithm.topology is not None:
       # Only here: it imports the methods without a server.

@@ -37,7 +37,12 @@ def read(folder):
 
 def test_adds_a_method_to_the_numbers_of_the_run(run, capsys):
   before = read(run)
+  names = json.loads((run / 'labels.json').read_text())
+  assert names == [str(digit) for digit in range(10)]
+  # As a run of an earlier release, which had no names of classes.
+  (run / 'labels.json').unlink()
   in_process.call(evaluate, f'--run={run}', '--evaluation=methods=knn/lars')
+  assert json.loads((run / 'labels.json').read_text()) == names
   shown = capsys.readouterr().out
   assert f'{run}: the encoder after round 6 of 6\n' in shown
   after = read(run)

@@ -75,7 +75,14 @@ def test_exported_model_equals_the_run_s(run, tmp_path, capsys):
     digest = hashlib.sha256((out / name).read_bytes()).hexdigest()
     assert f'{digest}  {name}\n' in card
   digest = hashlib.sha256((folder / 'encoder.keras').read_bytes()).hexdigest()
-  assert f'{digest}  encoder.keras\n' in card
+  assert f'- Made from encoder.keras of the run, SHA-256 {digest}\n' in card
+  assert card.startswith(
+    f'# A classifier: {", ".join(names)}\n\n'
+    'Takes files of pictures of any size (its central square becomes 8 x 8 pixels); '
+  )
+  by_labels = f'by {len(task.train):,} labelled training examples of digits. The '
+  assert f'fitted on the features of an encoder, {by_labels}' in card
+  assert '\n## Command\n\nNot on this card: ' in card
 
 
 def test_a_run_on_a_part_of_the_data_is_tested_on_that_part(tmp_path, capsys):
@@ -160,7 +167,9 @@ def test_a_fine_tuned_encoder_and_its_head_are_exported_as_they_were_trained(
   own = tf.keras.models.load_model(folder / 'encoder.keras')
   before = feature_sets.encode(own, task.test.image)
   assert np.max(np.abs(found['features'] - before)) > 0.1
-  assert 'features and probabilities: fine-tuned' in (out / 'encoder.md').read_text()
+  card = (out / 'encoder.md').read_text()
+  assert 'features and probabilities: fine-tuned' in card
+  assert '\nAn encoder and a linear classifier were trained end to end, by ' in card
 
 
 def test_without_a_folder_the_run_s_has_the_export(run, monkeypatch):

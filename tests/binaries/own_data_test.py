@@ -22,7 +22,9 @@ from tasks import task_types
 from tests.binaries import in_process
 from tests.worlds import pictures
 from tff_ssl.encoders import network
+from tff_ssl.encoders import parameter_names
 from tff_ssl.encoders import registry
+from tff_ssl.objectives import dual_encoder
 from tff_ssl.runs import run_config as stored_config
 
 _CLIENTS = 8
@@ -83,6 +85,33 @@ def test_labels_are_drawn_and_fairness_told_of_clients_of_many_labels(cells):
   # White and black are told apart, by any encoder.
   assert numbers['linear/25%/accuracy'] == 1
   assert numbers['fairness/linear/25%/accuracy/worst_decile'] == 1
+
+
+@pytest.mark.parametrize('case_level', [False, True])
+def test_intervals_are_over_clients_whatever_is_classified(cells, case_level):
+  # Four pictures a case, and two cases a client.
+  splits = {
+    name: dataclasses.replace(own, case=own.example_id % (2 * _CLIENTS))
+    for name, own in cells.splits().items()
+  }
+  task = dataclasses.replace(cells, case_level=case_level, **splits)
+  encoder = registry.build_encoder('conv2', (8, 8, 3), 0.125)
+  evaluator = evaluating.Evaluator(in_process.read('dcco', _KNN), task, encoder)
+  params = evaluator.initial_params()
+  prefix = dual_encoder.encoder_prefix(encoder)
+  evaluator.evaluate_model(parameter_names.with_prefix(params, prefix))
+  numbers = evaluator.details()
+  assert (numbers['tested/cases'], numbers['tested/clients']) == (4, 2)
+  # Two of two: the lower end is the root of the tail.
+  assert numbers['knn/100%/accuracy/low'] == pytest.approx(0.025**0.5)
+  assert numbers['knn/100%/accuracy/high'] == 1
+  alone = {name: dataclasses.replace(own, client=None) for name, own in splits.items()}
+  task = dataclasses.replace(task, client_names=(), **alone)
+  evaluator = evaluating.Evaluator(in_process.read('dcco', _KNN), task, encoder)
+  evaluator.evaluate_model(parameter_names.with_prefix(params, prefix))
+  numbers = evaluator.details()
+  assert 'tested/clients' not in numbers
+  assert numbers['knn/100%/accuracy/low'] == pytest.approx(0.025**0.25)
 
 
 def test_without_labels_clients_are_iid_and_nothing_is_evaluated(

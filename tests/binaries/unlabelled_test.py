@@ -80,6 +80,7 @@ def test_a_run_without_labels_ends_with_signals_and_a_card(runs, line):
   for own in ('', 'random_encoder/'):
     assert math.isfinite(found[f'{own}signals/spread'])
   assert (ended.folder / 'encoder.md').is_file()
+  assert not (ended.folder / 'labels.json').exists()
   assert (ended.folder / 'clients').exists() == ('export_clients' in line)
 
 

@@ -1,5 +1,7 @@
 """Intervals of accuracies: against SciPy's bootstrap, and closed forms."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -72,6 +74,47 @@ def test_gain_is_paired_by_case():
   assert numbers[f'{name}/gain_high'] == pytest.approx(5 / 160, abs=1 / 160)
   assert numbers[f'{name}/high'] - numbers[f'{name}/low'] > 0.1
   assert numbers['tested/cases'] == 80
+
+
+def test_clients_are_drawn_in_place_of_their_cases():
+  tested = _tested(n=200)
+  of_clients = dataclasses.replace(tested, clients=np.arange(200) // 5)
+  numbers = intervals.numbers(of_clients)
+  assert (numbers['tested/cases'], numbers['tested/clients']) == (200, 40)
+  assert 'tested/clients' not in intervals.numbers(tested)
+  by_client = tested.rights('knn/10%').reshape(40, 5).mean(axis=1)
+  want = stats.bootstrap(
+    (by_client,), np.mean, n_resamples=9_999, method='percentile', random_state=1
+  ).confidence_interval
+  found = [numbers[f'knn/10%/accuracy/{end}'] for end in ('low', 'high')]
+  np.testing.assert_allclose(found, want, atol=0.01)
+  # All pictures of a client are right, or none: as sure as of 40 examples, not of 200.
+  alike = dataclasses.replace(of_clients, predictions={})
+  alike.add('knn/10%', np.where(np.arange(200) < 100, tested.labels, -1))
+  low, high = (
+    intervals.numbers(alike)[f'knn/10%/accuracy/{end}'] for end in ('low', 'high')
+  )
+  assert (low, high) == pytest.approx((0.35, 0.65), abs=0.026)
+
+
+@pytest.mark.parametrize('score', ['accuracy', 'balanced_accuracy'])
+def test_fewer_than_twenty_clients_count_as_one_example_each(score):
+  tested = _tested(n=190)
+  rights = tested.rights('knn/10%')
+  value = {
+    'accuracy': np.mean(rights),
+    'balanced_accuracy': np.mean([rights[tested.labels == c].mean() for c in range(3)]),
+  }[score]
+  for count, is_exact in ((19, True), (38, False)):
+    clients = np.arange(190) * count // 190
+    found = intervals.bootstrap(tested.labels, clients, [rights], 3)[score][0]
+    # Of a share that is no whole number of 19 there is a closed form too.
+    right = value * count
+    exact = (
+      stats.beta.ppf(0.025, right, count - right + 1),
+      stats.beta.ppf(0.975, right + 1, count - right),
+    )
+    assert (np.allclose(found, exact, rtol=1e-9)) == is_exact
 
 
 @pytest.mark.parametrize('right', [0, 1])

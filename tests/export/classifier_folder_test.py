@@ -14,6 +14,7 @@ from tff_ssl.evaluation import recalls
 from tff_ssl.export import classifier_folder
 from tff_ssl.export import encoder_file
 from tff_ssl.export import exports
+from tff_ssl.runs import class_names
 
 _SHAPE = (8, 8, 1)
 _TESTED = recalls.Tested(9, (0.8, 0.5, 0.9, 20.0), {'a': (0.8, 0.5, 0.9, 20.0)})
@@ -31,7 +32,7 @@ def written(tmp_path_factory):
   fitted = linear_probe.fit_logistic(features, np.arange(9) % 2, 2)
   model = exports.with_preprocessing(network.to_keras(params), None, fitted)
   exports.write(model, exports.KERAS, folder, network, 'crop')
-  classifier_folder.write_labels(folder, ('a', 'b'))
+  class_names.write(folder, ('a', 'b'))
   classifier_folder.write(
     folder,
     {encoder_file.NETWORK: registry.describe(network)},

@@ -24,16 +24,23 @@ def _groups(tmp_path):
 
 
 def test_matrices_are_shares_of_each_class_over_the_runs_of_a_group(tmp_path):
-  title, matrices = confusion_figure.read(_groups(tmp_path), _QUESTIONS)
+  title, matrices, names = confusion_figure.read(_groups(tmp_path), _QUESTIONS)
   assert title == 'linear 9 labels'
+  assert names == ['0', '1']
   assert list(matrices) == ['dcco']
   np.testing.assert_allclose(matrices['dcco'], [[0.5, 0.5], [0.5, 0.5]])
-  assert confusion_figure.read(_groups(tmp_path / 'b'), ['loss']) == ('', {})
+  found = confusion_figure.read(_groups(tmp_path / 'b'), _QUESTIONS, ('ant', 'bee'))
+  assert found[2] == ['ant', 'bee']
+  assert confusion_figure.read(_groups(tmp_path / 'c'), ['loss']) == ('', {}, [])
 
 
 def test_each_group_has_a_panel_with_its_numbers():
   matrix = np.array([[0.75, 0.25], [0.0, 1.0]])
-  figure = confusion_figure.draw('linear', {'DCCO': matrix, 'FedEMA': matrix.T})
+  matrices = {'DCCO': matrix, 'FedEMA': matrix.T}
+  figure = confusion_figure.draw('linear', matrices, ['$x$', 'b' * 99])
+  for axis in (figure.axes[1].xaxis, figure.axes[1].yaxis):
+    names = [label.get_text() for label in axis.get_ticklabels()]
+    assert names == [r'\$x\$', f'{"b" * 20}…']
   assert [plot.get_title(loc='left') for plot in figure.axes] == ['DCCO', 'FedEMA']
   shown = [[text.get_text() for text in plot.texts] for plot in figure.axes]
   assert shown == [['75', '25', '0', '100'], ['75', '0', '25', '100']]

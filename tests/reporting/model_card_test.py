@@ -3,6 +3,7 @@ import json
 
 import pytest
 
+from tff_ssl.evaluation import recalls
 from tff_ssl.reporting import model_card
 
 
@@ -92,6 +93,50 @@ def test_privacy_is_what_the_encoder_s_card_promises(folder):
   text = model_card.build(folder, {})
   assert '- epsilon: 2.5\n- noise: updates 1.5\n- protected: a; b\n' in text
   assert 'No privacy is guaranteed' not in text
+
+
+def test_confusions_on_a_card_have_the_names_of_classes(folder):
+  confused = {'knn/10%/confusion/0/0': 1.0, 'knn/10%/confusion/1/0': 2.0}
+  _add(folder / 'evaluation.json', **confused)
+  assert '| class 1 ' in model_card.build(folder, {})
+  (folder / 'labels.json').write_text('["wasp", "bee"]')
+  text = model_card.build(folder, {})
+  assert '| true class   |   as wasp |   as bee |' in text
+  assert "- All 3 test examples are called 'wasp' by knn 10%: 33.3% is " in text
+  # Names of classes are not given away.
+  assert 'wasp' not in model_card.build(folder, {}, is_public=True)
+
+
+def test_card_of_a_classifier_begins_with_what_it_takes_and_answers(folder):
+  (folder / 'evaluation.json').write_text('{"round": 7, "knn/10%/accuracy": 0.25}')
+  tested = recalls.Tested(9, (0.5, 0.2, 0.8, 12.0), {'ant': (0.25, 0.1, 0.4, 8.0)})
+  of_classifier = {
+    'classes': 'ant, bee',
+    'takes': 'pictures of any size',
+    'made': 'It was fitted',
+    'tested': tested,
+    'threshold': None,
+  }
+  hashed = {'classify.py': folder / 'config.json'}
+  text = model_card.build(folder, hashed, classifier=of_classifier)
+  first, rest = text.split('## How often it is right\n')
+  assert first == (
+    '# A classifier: ant, bee\n\n'
+    'Takes files of pictures of any size; answers with one of these classes, and the '
+    'probability of each.\n\n'
+    'It was fitted. The encoder is conv2, trained by dcco on the data below.\n\n'
+  )
+  assert '| ant | 25.0% | 10.0% to 40.0% | 8 |\n' in rest.partition('##')[0]
+  digest = hashlib.sha256(b'weights').hexdigest()
+  assert f'- Made from encoder.keras of the run, SHA-256 {digest}\n' in rest
+  hashes = rest.partition('## Hashes')[2]
+  assert 'classify.py' in hashes
+  assert 'encoder.keras' not in hashes
+  # What a command names is on the machine of whoever made it.
+  assert 'my runs' not in text
+  assert str(folder) not in text
+  assert '\n## Results of the encoder, with other classifiers\n\n' in rest
+  assert '\n## Results\n\n' in model_card.build(folder, {})
 
 
 def test_card_of_private_run_omits_private_entries(folder):

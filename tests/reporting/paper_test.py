@@ -6,6 +6,7 @@ import pytest
 from binaries.config import programs
 from tests.worlds import made_runs
 from tff_ssl.reporting import budgets
+from tff_ssl.reporting import caveats
 from tff_ssl.reporting import comparison
 from tff_ssl.reporting import paper
 from tff_ssl.reporting import paper_tests
@@ -15,13 +16,14 @@ _KNN = 'knn/1%/accuracy'
 _SETTINGS = budgets.Settings(clients='clients_per_round', norm='encoder.norm')
 
 
-def groups_of(tmp_path, *settings, seeds=1, label=(), **evaluation):
+def groups_of(tmp_path, *settings, seeds=1, label=(), classes=(), **evaluation):
   """Groups runs, of which each k-th setting is better, and more so with the seed."""
   folders = [
     made_runs.run(
       tmp_path / f'{k}_{seed}',
       {**own, 'seed': seed},
       evaluation={_KNN: 0.5 + k / 10 + seed**2 * (k + 1) / 100, **evaluation},
+      classes=classes,
     )
     for k, own in enumerate(settings)
     for seed in range(seeds)
@@ -220,9 +222,34 @@ def test_recalls_of_two_classes_are_sensitivity_and_specificity(tmp_path):
   ]
   assert table.cells.iloc[0, 1:].tolist() == ['50.0%', '25.0%', '75.0%']
   assert table.caption.startswith('Sensitivity is the recall of class 1, ')
+  named = groups_of(tmp_path / 'named', _AVG, classes=('benign', 'ill'), **recalls)
+  table = shown(named, [*recalls])
+  assert table.caption.startswith(
+    'Sensitivity is the recall of ill, specificity that of benign.'
+  )
   recalls['knn/1%/recall/2'] = 0.5
   table = shown(groups_of(tmp_path / 'three', _AVG, **recalls), ['knn/1%/recall/1'])
   assert table.cells.columns.tolist() == ['method', 'kNN 1% recall 1']
+
+
+@pytest.mark.parametrize(
+  ('second', 'expected'), [('abc', 'recall b'), ('abd', 'recall 1'), ('', 'recall 1')]
+)
+def test_recall_has_the_name_of_its_class_if_all_runs_have_the_same(
+  tmp_path, second, expected
+):
+  question = 'knn/1%/recall/1'
+  groups = [
+    groups_of(tmp_path / each, settings, classes=[*names], **{question: 0.5})[0]
+    for each, settings, names in (('x', _AVG, 'abc'), ('y', _EMA, second))
+  ]
+  compared = comparison.compare(groups, _SETTINGS)
+  assert compared.title(question) == f'knn 1% {expected}'
+  assert paper.title(question, compared) == f'kNN 1% {expected}'
+  # Another task has other classes.
+  assert compared.title(f'transfer/x/{question}') == 'transfer x knn 1% recall 1'
+  named = caveats.find(groups, _SETTINGS)
+  assert any('names of classes' in each for each in named) == (second != 'abc')
 
 
 def test_a_method_is_the_reference_once_in_each_budget(tmp_path):

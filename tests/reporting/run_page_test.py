@@ -132,3 +132,13 @@ def test_map_separates_what_differs_most(tmp_path):
   assert [name for _, _, name in dots] == ['a'] * 20 + ['b'] * 20
   assert abs(np.mean(x[:20]) - np.mean(x[20:])) > 250
   assert len({color for _, color, _ in dots}) == 2
+
+
+def test_page_names_the_classes_that_are_confused(tmp_path):
+  confused = {f'knn/10%/confusion/{k}/0': 1.0 for k in (0, 1)}
+  evaluation = {**_EVALUATION, **confused}
+  page = _page(tmp_path / 'run', evaluation=evaluation, classes=['<i>', 'bee'])
+  parsed = comparison_page_test.Parsed(page)
+  assert {'as <i>', 'as bee', '<i>', 'bee'} <= {*parsed.texts('td', 'th')}
+  (sentence,) = parsed.texts('li')
+  assert sentence.startswith("All 2 test examples are called '<i>' by knn 10%")

@@ -100,3 +100,12 @@ def test_refuses_a_folder_that_is_not_there_or_a_file(tmp_path):
   (tmp_path / 'file').touch()
   with pytest.raises(ValueError, match='is a file; it must be the folder of a run'):
     run_reader.read(tmp_path / 'file')
+
+
+def test_names_of_classes_are_those_of_their_file_and_none_without_it(folder):
+  assert run_reader.read(folder).classes == ()
+  (folder / 'labels.json').write_text('["benign", "malignant"]')
+  assert run_reader.read(folder).classes == ('benign', 'malignant')
+  (folder / 'labels.json').write_text('{"0": "benign"}')
+  with pytest.raises(ValueError, match=r'labels\.json is no list; it must be one of'):
+    run_reader.read(folder)

@@ -16,6 +16,7 @@ from binaries.experiment import partition_report
 from tests.computing import inert_test
 from tests.worlds import made_runs
 from tff_ssl.computing import inert
+from tff_ssl.evaluation import recalls
 from tff_ssl.partition import describe
 from tff_ssl.reporting import client_numbers
 from tff_ssl.reporting import comparison
@@ -27,6 +28,7 @@ from tff_ssl.reporting import model_card
 from tff_ssl.reporting import plain_text as text_table
 from tff_ssl.reporting import run_reader
 from tff_ssl.reporting import tables
+from tff_ssl.runs import class_names
 from tff_ssl.runs import round_table
 
 # Each once, and none that is empty where blanks are trimmed.
@@ -65,7 +67,12 @@ def compared(tmp_path_factory):
       folder / str(number),
       # What is not UTF-8 cannot be in JSON.
       {'note': inert.line(name) if '\udce4' in name else name},
-      evaluation={f'knn/10%/recall/{inert.line(n)}': 0.5 for n in _NAMES},
+      evaluation={
+        **{f'knn/10%/recall/{inert.line(n)}': 0.5 for n in _NAMES},
+        **{f'knn/10%/recall/{k}': 0.5 for k in range(len(_NAMES))},
+        **{f'knn/10%/confusion/{k}/1': 1.0 for k in range(9)},
+      },
+      classes=_NAMES,
       command=['binaries.dcco', f'--note={_LINES[number]}', name.replace('\udce4', '')],
     )
   folders = [folder / str(number) for number in range(len(_NAMES))]
@@ -186,9 +193,20 @@ def test_a_card_is_inert(tmp_path, name):
   }
   for file, value in (('encoder', known), ('config', config)):
     (tmp_path / f'{file}.json').write_text(json.dumps(value))
-  (tmp_path / 'evaluation.json').write_text(json.dumps({f'{name}/accuracy': name}))
-  (tmp_path / 'file').write_text('x')
-  card = model_card.build(tmp_path, {name: tmp_path / 'file'})
+  confused = {'knn/10%/confusion/0/0': 1.0, 'knn/10%/confusion/1/0': 1.0}
+  numbers = {f'{name}/accuracy': name, **confused}
+  (tmp_path / 'evaluation.json').write_text(json.dumps(numbers))
+  class_names.write(tmp_path, [name, name])
+  (tmp_path / 'encoder.keras').write_text('x')
+  tested = recalls.Tested(1, (1.0,) * 4, {name: (1.0,) * 4})
+  of_classifier = dict.fromkeys(('classes', 'takes', 'made'), name)
+  of_classifier |= {'tested': tested, 'threshold': None}
+  hashed = {name: tmp_path / 'encoder.keras'}
+  for classifier in ({}, of_classifier):
+    _check_card(model_card.build(tmp_path, hashed, classifier=classifier))
+
+
+def _check_card(card):
   _check_lines(card)
   # Lines of code are indented, and show what they hold.
   text = '\n'.join(line for line in card.splitlines() if line[:4] != '    ')

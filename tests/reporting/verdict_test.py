@@ -89,6 +89,51 @@ def test_test_cases_are_those_of_the_task():
   assert other.endswith(' by 36 test cases.')
 
 
+def test_clients_are_named_where_they_were_drawn_and_few_are_not_compared():
+  name = 'knn/10%/accuracy'
+  numbers = {'tested/cases': 60.0, name: 0.5, f'{name}/low': 0.4, f'{name}/high': 0.6}
+  ends = {f'{name}/gain': 0.1, f'{name}/gain_low': 0.05, f'{name}/gain_high': 0.2}
+  (sentence,) = verdict.sentences({**numbers, **ends, 'tested/clients': 12.0})
+  assert ' by 12 test clients; better than an untrained encoder' in sentence
+  (sentence,) = verdict.sentences({**numbers, **ends, 'tested/clients': 9.0})
+  assert sentence.endswith(' by 9 test clients, too few to compare it with others.')
+
+
+_FAULT = 'All 359 test examples are called {} by {}: 83.6% is the share of that class'
+
+
+@pytest.mark.parametrize(
+  ('counts', 'classes', 'expected'),
+  [
+    ({'linear/10%': {'0/0': 300, '1/0': 59}}, ('b', 'm'), ("'b'", 'linear 10%')),
+    ({'linear/10%': {'0/0': 300, '1/0': 59}}, (), ('class 0', 'linear 10%')),
+    # A stranger's zero is no call; methods with the same fault share a sentence.
+    (
+      {each: {'0/0': 300, '1/0': 59, '1/1': 0} for each in ('knn/10%', 'linear/10%')},
+      ('\x1b[2J', 'm'),
+      (r"'\x1b[2J'", 'knn 10% and linear 10%'),
+    ),
+    # One of 359, or of the draws of labels.
+    ({'linear/10%': {'0/0': 300, '1/0': 58.875, '1/1': 0.125}}, (), None),
+    ({'linear/10%': {'0/0': 299, '0/1': 1, '1/0': 59}}, (), None),
+    # All of them are of this class.
+    ({'linear/10%': {'0/0': 359}}, (), None),
+  ],
+)
+def test_sentence_names_the_class_that_a_probe_calls_all_examples(
+  counts, classes, expected
+):
+  numbers = {
+    f'{method}/confusion/{key}': float(count)
+    for method, own in counts.items()
+    for key, count in own.items()
+  }
+  found = verdict.sentences(numbers, classes)
+  assert len(found) == (expected is not None)
+  if expected:
+    assert found[0].startswith(_FAULT.format(*expected))
+
+
 @pytest.mark.parametrize(
   'low, high, word', [(-0.1, 0.2, 'not better'), (0.01, 0.2, 'better')]
 )
@@ -125,6 +170,13 @@ def test_matrix_has_sensitivities_and_refuses_a_strangers_classes():
     ['class 0', '3', '1', '75.0%'],
     ['class 2', '0', '0', '-'],
   ]
+  (cells,) = verdict.confusions(numbers, ('ant', 'bee', 'cat')).values()
+  assert cells.columns.tolist() == ['true class', 'as ant', 'as cat', 'sensitivity']
+  assert cells['true class'].tolist() == ['ant', 'cat']
+  # Another task has other classes.
+  other = {f'transfer/wine/{name}': value for name, value in numbers.items()}
+  (cells,) = verdict.confusions(other, ('ant', 'bee', 'cat')).values()
+  assert cells.columns.tolist() == ['true class', 'as 0', 'as 2', 'sensitivity']
   many = {f'knn/10%/confusion/{k}/{k}': 1.0 for k in range(10**9, 10**9 + 30)}
   many |= {f'linear/10%/confusion/{"9" * 5000}/1': 1.0}
   assert verdict.confusions(many) == {}

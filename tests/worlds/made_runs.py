@@ -7,6 +7,7 @@ import pathlib
 
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_reader
+from tff_ssl.runs import class_names
 
 SETTINGS = {'method': 'dcco', 'clients_per_round': 4, 'rounds': 3, 'seed': 0}
 NEUTRAL = ('evaluation', 'run_dir', 'runtime')
@@ -33,6 +34,7 @@ def run(
   metrics: Mapping[str, Sequence[object]] | None = None,
   system: Mapping[str, Sequence[object]] | None = None,
   evaluation: Mapping[str, object] | None = None,
+  classes: Sequence[str] = (),
   **config: object,
 ) -> pathlib.Path:
   """Makes a run folder.
@@ -43,6 +45,7 @@ def run(
     metrics: Columns of metrics.csv besides `round`; by default of the loss.
     system: Columns of system.csv besides `round`; no file without one.
     evaluation: Contents of evaluation.json besides `round`; no file without one.
+    classes: Names of the classes; no file without any.
     **config: Further contents of config.json.
 
   Returns:
@@ -63,6 +66,8 @@ def run(
   if evaluation:
     content = {'round': own['rounds'], **evaluation}
     (folder / 'evaluation.json').write_text(json.dumps(content))
+  if classes:
+    class_names.write(folder, classes)
   return folder
 
 

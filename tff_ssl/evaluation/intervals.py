@@ -1,10 +1,12 @@
-"""How sure an accuracy is: its interval over test cases, and what is confused.
+"""How sure an accuracy is: its interval over test cases or clients; what is confused.
 
 Few test cases make an accuracy uncertain, however many labels a classifier was given:
 of 14 cases, 64 % and 71 % are one case apart. The interval is the bootstrap's: test
 cases are drawn with replacement, each with all its images, and the accuracy is computed
 anew (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, Section 13.3, the
 percentile method). Two encoders are compared on the same draws of the same cases.
+Where examples have clients, such as patients, clients are drawn, as they were for the
+test split: examples of one client are not independent.
 
 Cases with the same results are drawn together, by a multinomial: the same distribution,
 and no more work with 10,000 cases than with a hundred.
@@ -13,6 +15,9 @@ Deviations:
   If no case differs from the others, no draw does, and the bootstrap would be certain.
     The exact interval of so many equal cases replaces its open end (Clopper and
     Pearson, Biometrika 1934): 14 of 14 right is 76.8 % to 100 %.
+  Fewer than 20 cases or clients of several examples each count as so many examples, in
+    that interval: with 3 to 19 clients of ten, the bootstrap's interval held the true
+    share in 73 to 94 % of simulations, this one in 99 % or more.
   Accuracies over several draws of labels are means; the draws of labels stay as they
     are, and only cases are drawn. The deviation over draws of labels is a number of its
     own (`label_draws`).
@@ -25,6 +30,7 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
+from scipy import stats
 
 from tff_ssl.evaluation import method_names
 
@@ -47,8 +53,11 @@ _ENDS = (
 )
 # In the name of the number of examples of one class that are predicted as another.
 CONFUSION = 'confusion'
-CASES = 'tested/cases'
+# What was drawn: clients if they are named, otherwise cases.
+CASES, CLIENTS = 'tested/cases', 'tested/clients'
 _SEED = 0
+# Fewer cases of several examples have the interval of so many examples.
+_FEW = 20
 # Numbers that one block of draws may hold.
 _BLOCK = 2**22
 
@@ -80,12 +89,15 @@ class Tested:
     num_classes: C.
     predictions: The predictions of each draw of the labels, int [N], by the prefix of
       the method's numbers.
+    clients: int [N], the client of each, which is drawn in place of the case; None:
+      there are no clients.
   """
 
   labels: np.ndarray
   cases: np.ndarray
   num_classes: int
   predictions: dict[str, list[np.ndarray]] = dataclasses.field(default_factory=dict)
+  clients: np.ndarray | None = None
 
   def add(self, prefix: str, predictions: np.ndarray) -> None:
     """Adds what a method predicted with one draw of the labels.
@@ -127,7 +139,7 @@ def numbers(
     baselines: What others predicted of the same examples, by a name of `OVER`.
 
   Returns:
-    `tested/cases`, then for each method
+    `tested/cases`, with clients also `tested/clients`, then for each method
       knn/10%/accuracy/low, high          the interval, likewise of balanced_accuracy
       knn/10%/accuracy/gain               the difference to the untrained encoder
       knn/10%/accuracy/gain_low, high     the interval of the difference
@@ -138,9 +150,13 @@ def numbers(
   """
   found: collections.OrderedDict[str, float] = collections.OrderedDict()
   found[CASES] = float(len(np.unique(tested.cases)))
+  drawn_of = tested.cases
+  if tested.clients is not None:
+    drawn_of = tested.clients
+    found[CLIENTS] = float(len(np.unique(drawn_of)))
   for prefix in tested.predictions:
     drawn = functools.partial(
-      bootstrap, tested.labels, tested.cases, num_classes=tested.num_classes
+      bootstrap, tested.labels, drawn_of, num_classes=tested.num_classes
     )
     own = tested.rights(prefix)
     # Alone, so that its interval is the same whatever it is compared with.
@@ -170,7 +186,7 @@ def bootstrap(
 
   Args:
     labels: int [N], true classes.
-    cases: int [N], the case of each.
+    cases: int [N], the case of each, or what else is drawn as a whole.
     rights: Shares in [0, 1], [N]: how right each example is by the encoder, and by the
       one it is compared with.
     num_classes: C.
@@ -198,8 +214,24 @@ def bootstrap(
     if len(rights) > 1:
       ends = _ends(values[:, 0] - values[:, 1])
       gain = float(known[0, 0] - known[0, 1]), ends
-    result[score] = _exact(_ends(values[:, 0]), count), gain
+    ends = _ends(values[:, 0])
+    if count < min(_FEW, len(labels)) or ends.low >= 1 or ends.high <= 0:
+      ends = exact(float(known[0, 0]), count)
+    result[score] = ends, gain
   return result
+
+
+def exact(share: float, count: int) -> Interval:
+  """Returns the exact interval of a binomial share.
+
+  Args:
+    share: In [0, 1]; of cases of several examples it need be no fraction of `count`.
+    count: How many examples, or cases that count as one each; at least 1.
+  """
+  tail, right = (1 - LEVEL) / 2, share * count
+  low = stats.beta.ppf(tail, right, count - right + 1) if right else 0.0
+  high = stats.beta.ppf(1 - tail, right + 1, count - right) if right < count else 1.0
+  return Interval(float(low), float(high))
 
 
 def _drawn_sums(kinds: np.ndarray, times: np.ndarray, draws: int) -> np.ndarray:
@@ -238,16 +270,6 @@ def _ends(values: np.ndarray) -> Interval:
   tail = (1 - LEVEL) / 2
   low, high = np.quantile(values, [tail, 1 - tail])
   return Interval(float(low), float(high))
-
-
-def _exact(interval: Interval, count: int) -> Interval:
-  """Widens an interval that ends at 0 or 1 (the rule of three)."""
-  beyond = 1 - ((1 - LEVEL) / 2) ** (1 / count)
-  if interval.low >= 1:
-    return Interval(1 - beyond, 1.0)
-  if interval.high <= 0:
-    return Interval(0.0, beyond)
-  return interval
 
 
 def _confusions(tested: Tested, prefix: str) -> Mapping[str, float]:

@@ -1,10 +1,8 @@
 """How often a classifier recognises each class, and a threshold for one of two classes.
 
 A share comes with its interval: of each class it is the recall. Where each case is one
-example, the interval is the exact one of a binomial share (Clopper and Pearson,
-Biometrika 1934): the bootstrap of few examples is too sure near 0 and 1. So it is of
-fewer than 20 cases, each of which then counts as one example: two that are right alike
-would leave no interval. Otherwise it is the bootstrap over cases (`intervals`).
+example, the interval is the exact one of a binomial share: the bootstrap of few
+examples is too sure near 0 and 1. Otherwise it is that of `intervals`, over cases.
 
 For two classes a threshold replaces the likelier class where one of them must not be
 missed. It is chosen on cases of which no share is stated: on these, it reaches what it
@@ -16,14 +14,11 @@ import dataclasses
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from tff_ssl.computing import inert
 from tff_ssl.evaluation import intervals
 from tff_ssl.evaluation import method_names
 
-# Fewer cases of several examples have the interval of so many examples.
-_FEW_CASES = 20
 # A sensitivity that is chosen on fewer examples of its class is little known.
 FEW_POSITIVE = 20
 
@@ -181,15 +176,13 @@ def lines(tested: Tested, threshold: Threshold | None) -> list[str]:
 
 def _share(rights: np.ndarray, cases: np.ndarray) -> Share:
   share, count = float(np.mean(rights)), len(np.unique(cases))
-  if count == len(rights) or count < _FEW_CASES:
-    tail, right = (1 - intervals.LEVEL) / 2, share * count
-    low = stats.beta.ppf(tail, right, count - right + 1) if right else 0.0
-    high = stats.beta.ppf(1 - tail, right + 1, count - right) if right < count else 1.0
+  if count == len(rights):
+    low, high = intervals.exact(share, count)
   else:
     of_one_class = np.zeros(len(rights), np.int64)
     drawn = intervals.bootstrap(of_one_class, cases, [rights.astype(float)], 1)
     (low, high), _ = drawn[method_names.ACCURACY]
-  return Share(share, float(low), float(high), float(len(rights)))
+  return Share(share, low, high, float(len(rights)))
 
 
 def choose_threshold(

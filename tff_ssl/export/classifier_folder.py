@@ -16,7 +16,7 @@ that; but nobody can compare the marks of two folders, or with digests from else
 without the pictures.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import hmac
 import json
 import os
@@ -35,11 +35,12 @@ from tff_ssl.evaluation import recalls
 from tff_ssl.export import encoder_file
 from tff_ssl.export import exports
 from tff_ssl.export import squares
+from tff_ssl.runs import class_names
 from tff_ssl.storage import files
 from tff_ssl.storage import memory
 
 MODEL = exports.NAMES[exports.KERAS]
-CARD, LABELS, CODE = 'model.json', 'labels.json', 'classify.py'
+CARD, LABELS, CODE = 'model.json', class_names.NAME, 'classify.py'
 TRAINED_ON = 'trained_on.json'
 # Entries of the card.
 _TESTED, _THRESHOLD, _DIGESTS = 'tested', 'threshold', 'files'
@@ -78,15 +79,6 @@ class Classifier(NamedTuple):
     return None if self.marks is None else _mark(self.key, digest) in self.marks
 
 
-def write_labels(
-  folder: str | os.PathLike[str], label_names: Iterable[str]
-) -> pathlib.Path:
-  """Writes the names of the classes; returns the file."""
-  path = pathlib.Path(folder) / LABELS
-  files.write(path, json.dumps([*label_names], indent=2) + '\n')
-  return path
-
-
 def write(
   folder: str | os.PathLike[str],
   about: Mapping[str, object],
@@ -110,7 +102,8 @@ def write(
     The files.
   """
   folder = pathlib.Path(folder)
-  positive = 0 if threshold is None else _labels(folder).index(threshold.positive)
+  names = class_names.read(folder)
+  positive = 0 if threshold is None else names.index(threshold.positive)
   text = squares.template(CODE).render(
     size=image_shape[0],
     channels=image_shape[2],
@@ -166,7 +159,7 @@ def read(folder: str | os.PathLike[str]) -> Classifier:
   needed = [MODEL, LABELS, *([TRAINED_ON] * (folder / TRAINED_ON).is_file())]
   for name in needed:
     _check_whole(folder / name, digests.get(name))
-  label_names = _labels(folder)
+  label_names = class_names.read(folder)
   if threshold is not None and (
     len(label_names) != 2 or threshold.positive not in label_names
   ):
@@ -212,16 +205,6 @@ def _model(
     np.zeros([num_classes], np.float32),
   )
   return exports.with_preprocessing(encoder_file.untrained(network), None, classifier)
-
-
-def _labels(folder: pathlib.Path) -> tuple[str, ...]:
-  content = files.read_bytes(folder / LABELS, files.MOST_JSON)
-  names = files.parse_json(content, folder / LABELS)
-  if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-    raise ValueError(
-      f'{folder / LABELS} is no list; it must be one of names of classes.'
-    )
-  return (*names,)
 
 
 def _trained_on(folder: pathlib.Path) -> tuple[str, frozenset[str] | None]:

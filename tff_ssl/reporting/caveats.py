@@ -28,10 +28,10 @@ def find(
     settings: The settings that are compared.
 
   Returns:
-    Sentences on budgets and data that differ, on how accuracies were measured, on
-    metrics whose module is not imported, on settings that names leave out, on groups
-    with the same numbers, on runs that have not finished, and on runs of a group with
-    the same seed.
+    Sentences on budgets, data and names of classes that differ, on how accuracies were
+    measured, on metrics whose module is not imported, on settings that names leave out,
+    on groups with the same numbers, on runs that have not finished, and on runs of a
+    group with the same seed.
   """
   sentences = [
     *_unequal_budgets(groups, settings),
@@ -83,6 +83,8 @@ def _which(names: Sequence[str]) -> str:
 def _other_data(groups: Sequence[run_groups.Group]) -> Iterator[str]:
   if run_groups.EXAMPLES in groups[0].differing:
     yield 'The groups have different data, so their accuracies are not comparable.'
+  elif len({run.classes for group in groups for run in group.counted}) > 1:
+    yield 'Not all runs have the same names of classes, which are shown by number.'
 
 
 def _measured_otherwise(

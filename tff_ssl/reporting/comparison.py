@@ -90,6 +90,7 @@ class Comparison:
     peers: A number for each group, the same for those that are compared
       (`budgets.peers`).
     is_one_loss: Whether all losses are of one objective, and so can be compared.
+    classes: Names of the classes, if all runs have the same.
   """
 
   rows: Sequence[Row]
@@ -99,6 +100,7 @@ class Comparison:
   legends: Sequence[str]
   peers: Sequence[int]
   is_one_loss: bool
+  classes: Sequence[str] = ()
 
   @property
   def own(self) -> set[int]:
@@ -121,6 +123,13 @@ class Comparison:
       return counts[question] < min(2, groups.nunique()), place, -counts[question]
 
     return sorted(counts.index, key=order)
+
+  def title(self, question: str) -> str:
+    """Returns a question in print, with the name of its class if it has one."""
+    head, _, last = question.rpartition('/')
+    name = plain_text.class_name(question, last, self.classes)
+    is_recall = head.endswith(f'/{_RECALL}')
+    return f'{title(head)} {name}' if name and is_recall else title(question)
 
   def means(self, question: str) -> pd.Series:
     """Returns the finite means of a question by row."""
@@ -192,6 +201,7 @@ def compare(
     [group.legend for group in groups if group.legend],
     budgets.peers(groups, settings),
     len({run.loss for group in groups for run in group.counted}) < 2,
+    run_groups.classes(groups),
   )
 
 
@@ -275,14 +285,14 @@ def ordered(compared: Comparison, name: str) -> list[int]:
 
   Args:
     compared: From `compare`.
-    name: A number or a question, or its `title`.
+    name: A number or a question, or its title.
 
   Raises:
     ValueError: If there is no such number.
   """
   statistics = compared.statistics
   pairs = zip(statistics['number'], statistics['question'], strict=True)
-  own = [q for number, q in pairs if name in (number, q, title(q))]
+  own = [q for number, q in pairs if name in (number, q, compared.title(q))]
   if not own:
     usual = [q for q in compared.questions if _is_usual(compared, q)]
     raise ValueError(

@@ -49,8 +49,11 @@ def build(
     runs=[
       (
         _about(group, run),
-        [*verdict.sentences(run.evaluation), *filter(None, [advised.get(run.folder)])],
-        _confused(run),
+        [
+          *verdict.sentences(run.evaluation, run.classes),
+          *filter(None, [advised.get(run.folder)]),
+        ],
+        confused(run),
         command(run),
       )
       for group in groups
@@ -59,11 +62,11 @@ def build(
   )
 
 
-def _confused(run: run_reader.Run) -> list[tuple[str, str]]:
+def confused(run: run_reader.Run) -> list[tuple[str, str]]:
   """Returns what the methods of a run confuse: their names, and tables in HTML."""
   return [
     (name, tables.html(tables.Table(cells)))
-    for name, cells in verdict.confusions(run.evaluation).items()
+    for name, cells in verdict.confusions(run.evaluation, run.classes).items()
   ]
 
 

@@ -51,7 +51,7 @@ def table(compared: comparison.Comparison, questions: Sequence[str]) -> tables.T
     for column, question in enumerate(questions, start=2)
     for k in _best(compared, question)
   }
-  names = [comparison.NAME, comparison.RUNS, *map(comparison.title, questions)]
+  names = [comparison.NAME, comparison.RUNS, *map(compared.title, questions)]
   has_deviation = any('±' in cell for line in lines for cell in line[2:])
   meaning = [_DEVIATION_NOTE] if has_deviation else []
   notes = [*compared.legends, *compared.notes, *meaning]

@@ -14,6 +14,8 @@ from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_numbers
 
 _IN_A_ROW, _WIDTH, _HEIGHT, _HEAD = 3, 3.0, 3.1, 0.6
+# Letters of a name, and of all names side by side below a matrix.
+_LONGEST, _LETTERS = 20, 30
 # More classes have no room for numbers in their cells.
 _MOST_NUMBERS = 12
 # A share from which ink is too dark to be read.
@@ -21,19 +23,22 @@ _DARK = 0.6
 
 
 def read(
-  groups: Sequence[run_groups.Group], questions: Sequence[str]
-) -> tuple[str, dict[str, np.ndarray]]:
+  groups: Sequence[run_groups.Group],
+  questions: Sequence[str],
+  classes: Sequence[str] = (),
+) -> tuple[str, dict[str, np.ndarray], list[str]]:
   """Returns the matrices of the most informative classifier of each group.
 
   Args:
     groups: From `run_groups.group`.
     questions: The numbers shown, of which the linear probe with the most labels that a
       group has is taken, or else another one.
+    classes: Names of the classes; empty: they are not known.
 
   Returns:
-    The classifier in words; and by the group's name, test examples of a class (row)
-    that are predicted as another (column), as shares of the row: float [C, C], the mean
-    over runs. Empty without any.
+    The classifier in words; by the group's name, test examples of a class (row) that
+    are predicted as another (column), as shares of the row: float [C, C], the mean over
+    runs; and the names of the classes, or their numbers. Empty without any.
   """
   probes = [q.rpartition('/')[0] for q in questions if method_names.way(q)]
   probes.sort(
@@ -43,8 +48,10 @@ def read(
   for probe in probes:
     found = {group.name: _matrix(group, probe) for group in groups}
     if filled := {name: each for name, each in found.items() if each.size}:
-      return plain_text.title(probe), filled
-  return '', {}
+      numbers = range(max(map(len, filled.values())))
+      names = [plain_text.class_name(probe, k, classes) or str(k) for k in numbers]
+      return plain_text.title(probe), filled, names
+  return '', {}, []
 
 
 def _matrix(group: run_groups.Group, probe: str) -> np.ndarray:
@@ -67,15 +74,20 @@ def _matrix(group: run_groups.Group, probe: str) -> np.ndarray:
   return matrix / np.maximum(np.sum(matrix, axis=1, keepdims=True), 1e-9)
 
 
-def draw(title: str, matrices: Mapping[str, np.ndarray]) -> figure_lib.Figure:
+def draw(
+  title: str, matrices: Mapping[str, np.ndarray], names: Sequence[str]
+) -> figure_lib.Figure:
   """Draws a matrix for each group.
 
   Args:
     title: What classifies.
     matrices: From `read`; at least one.
+    names: The classes, likewise.
   """
   in_a_row = min(len(matrices), _IN_A_ROW)
   rows = math.ceil(len(matrices) / in_a_row)
+  cut = (name if len(name) <= _LONGEST else f'{name[:_LONGEST]}…' for name in names)
+  shown = [*map(look.plain, cut)]
   figure = look.new(in_a_row * _WIDTH, rows * _HEIGHT + _HEAD)
   note = 'shares of the test examples of a class, mean over runs'
   look.title(figure, f'Confusions, {title}', note)
@@ -83,8 +95,11 @@ def draw(title: str, matrices: Mapping[str, np.ndarray]) -> figure_lib.Figure:
     plot = figure.add_subplot(rows, in_a_row, index)
     plot.imshow(matrix, cmap='Blues', vmin=0, vmax=1, aspect='auto')
     look.panel_title(plot, name)
-    classes = range(len(matrix))
-    plot.set(xticks=classes, yticks=classes)
+    places = range(len(matrix))
+    plot.set(xticks=places, yticks=places)
+    is_wide = sum(map(len, shown[: len(matrix)])) > _LETTERS
+    plot.set_xticklabels(shown[: len(matrix)], rotation=90 if is_wide else 0)
+    plot.set_yticklabels(shown[: len(matrix)])
     plot.set_xlabel('predicted class', color=look.INK, fontsize=9)
     plot.set_ylabel('true class', color=look.INK, fontsize=9)
     plot.tick_params(colors=look.INK, length=0, labelsize=7)

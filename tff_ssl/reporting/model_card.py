@@ -1,4 +1,4 @@
-"""A model card: what an encoder is, in Markdown, for whoever receives it.
+"""A model card: what an encoder or a classifier is, in Markdown, for who receives it.
 
 After Mitchell et al., Model Cards for Model Reporting (FAT* 2019), as far as a run
 knows it: data, method, command, results, privacy, limits, and digests of the files. The
@@ -23,6 +23,7 @@ from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import run_reader
 from tff_ssl.reporting import tables
 from tff_ssl.reporting import verdict
+from tff_ssl.runs import class_names
 from tff_ssl.runs import run_config
 from tff_ssl.runs.privacy import disclosure
 from tff_ssl.storage import files
@@ -62,8 +63,8 @@ def build(
     public: Names of the settings that may be given away.
     advised: What to do next, in a line that a card that may be given away leaves out;
       '': nothing.
-    classifier: Of an exported classifier, `tested` and `threshold` of `recalls`, and
-      `is_marked`: whether training pictures can be recognised by its files.
+    classifier: Of an exported classifier, in words, its `classes`, what it `takes` and
+      how it was `made`; and `tested` and `threshold` of `recalls`.
 
   Raises:
     ValueError: The run has no encoder, or a file of the run is damaged.
@@ -73,10 +74,11 @@ def build(
   config = run_config.read(folder)
   results = folder / _EVALUATION
   numbers = _read(results) if results.is_file() else {}
+  classes = class_names.read(folder)
   is_public = is_public or is_private(known)
   # What a private run has released of its quality, or all that the run knows.
   told = _released(known) if is_public else numbers
-  sentences = verdict.sentences(_floats(told))
+  sentences = verdict.sentences(_floats(told), classes)
   if advised and not is_public:
     sentences.append(advised)
   return pages.render(
@@ -96,12 +98,15 @@ def build(
     sentences=sentences,
     confusions=[
       (name, tables.markdown(tables.Table(cells)))
-      for name, cells in verdict.confusions(_floats(numbers)).items()
+      for name, cells in verdict.confusions(_floats(numbers), classes).items()
     ],
     baselines=inert.line(f'{_BASELINES}{shlex.quote(str(folder))}'),
     promised=_promised(known.get('privacy')),
     unprotected=unprotected,
     is_public=is_public,
+    # Of files that are made of it.
+    source=None if ENCODER in hashed else files.sha256(folder / ENCODER),
+    files=[*hashed],
     hashes='\n'.join(
       f'{files.sha256(path)}  {inert.line(name)}' for name, path in hashed.items()
     ),

@@ -1,6 +1,6 @@
 """A comparison for a paper: names that a reader knows, and one table that says all."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 import dataclasses
 
 import pandas as pd
@@ -26,6 +26,7 @@ _PROBES = {
 }
 # The recalls of two classes: the second is the positive one.
 _OF_TWO = {'0': 'specificity', '1': 'sensitivity'}
+_MEANT = 'Sensitivity is the recall of {}, specificity that of {}.'
 _SHOWN = 'Mean ± sample deviation'
 _DRAWS = f'{_SHOWN} over draws of few labels'
 
@@ -146,7 +147,9 @@ def table(
     {(row, column + moved) for row, column in plain.best},
     [*compared.notes, *([note] if note else [])],
     len(own.columns),
-    ' '.join([*_common(groups, common), *_meaning(plain, runs), *_of_two(numbers)]),
+    ' '.join(
+      [*_common(groups, common), *_meaning(plain, runs), *_of_two(questions, compared)]
+    ),
     names_of_rows,
   )
 
@@ -186,17 +189,19 @@ def title(question: str, compared: comparison.Comparison) -> str:
     compared: From `comparison.compare`; if there are two classes, their recalls are
       sensitivity and specificity.
   """
-  first, space, rest = comparison.title(question).partition(' ')
+  head, _, last = question.rpartition('/')
+  is_of_two = _is_of_two(question, compared)
+  said = comparison.title(head) if is_of_two else compared.title(question)
+  first, space, rest = said.partition(' ')
   text = f'{_PROBES.get(first, first)}{space}{rest}'.replace(' auc', ' AUC')
-  probe, _, position = text.rpartition(' recall ')
-  if probe and position in _OF_TWO and _has_two_classes(compared):
-    return f'{probe} {_OF_TWO[position]}'
-  return text
+  return f'{text.removesuffix(" recall")} {_OF_TWO[last]}' if is_of_two else text
 
 
-def _has_two_classes(compared: comparison.Comparison) -> bool:
-  parts = [question.rpartition('/') for question in compared.questions]
-  return {last for start, _, last in parts if start.endswith('/recall')} == {*_OF_TWO}
+def _is_of_two(question: str, compared: comparison.Comparison) -> bool:
+  """Returns whether a number is the recall of one of two classes."""
+  parts = [each.rpartition('/') for each in compared.questions]
+  classes = {last for start, _, last in parts if start.endswith('/recall')}
+  return '/recall/' in question and classes == {*_OF_TWO}
 
 
 def _common(groups: Sequence[run_groups.Group], wanted: Sequence[str]) -> list[str]:
@@ -220,8 +225,12 @@ def _meaning(plain: tables.Table, runs: set[str]) -> list[str]:
   return [f'{_DRAWS}.' if count == '1' else f'{_SHOWN} over {count} seeds.']
 
 
-def _of_two(numbers: pd.DataFrame) -> list[str]:
+def _of_two(questions: Sequence[str], compared: comparison.Comparison) -> Iterable[str]:
   """Returns what sensitivity and specificity are, if a column has one."""
-  is_said = any(name.endswith(tuple(_OF_TWO.values())) for name in numbers)
-  said = 'Sensitivity is the recall of class 1, specificity that of class 0.'
-  return [said] if is_said else []
+  return dict.fromkeys(
+    _MEANT.format(
+      *(plain_text.class_name(each, k, compared.classes) or f'class {k}' for k in '10')
+    )
+    for each in questions
+    if _is_of_two(each, compared)
+  )

@@ -15,6 +15,8 @@ _SHARES = (*method_names.SCORES, method_names.AUC, 'recall', 'iou', 'found')
 # Recall of retrieval, with its k following.
 RECALL_AT = 'recall_at_'
 _BYTES = 'bytes'
+# In names of numbers on another task than the run's.
+_TRANSFER = 'transfer/'
 _UNITS = ('B', 'kB', 'MB', 'GB', 'TB', 'PB')
 
 
@@ -34,6 +36,22 @@ def title(name: str) -> str:
     method_names.BALANCED, 'balanced'
   )
   return short.replace('/', ' ').replace('_', ' ')
+
+
+def class_name(name: str, position: int | str, classes: Sequence[str]) -> str:
+  """Returns the name of a class; '' if it is not known.
+
+  Args:
+    name: Name of a number that is of this class, which is not known on another task
+      than the run's.
+    position: Position of the class; of the name of a number, perhaps a stranger's.
+    classes: Names of the classes of the run's task; empty: they are not known.
+  """
+  digits = str(position)
+  # Python reads no number of 4,301 digits.
+  if _TRANSFER in name or not digits.isdecimal() or len(digits) > 20:
+    return ''
+  return classes[int(digits)] if int(digits) < len(classes) else ''
 
 
 def number(name: str, mean: float, deviation: float) -> str:

@@ -115,6 +115,12 @@ def group(
   return groups
 
 
+def classes(groups: Sequence[Group]) -> tuple[str, ...]:
+  """Returns the names of the classes if all runs have the same; otherwise none."""
+  named = {run.classes for group in groups for run in group.counted}
+  return named.pop() if len(named) == 1 else ()
+
+
 def _settings(runs: Sequence[run_reader.Run], ignored: Collection[str]) -> pd.DataFrame:
   """Returns the settings that tell methods apart, as text: a row for each run.
 

@@ -17,6 +17,7 @@ import tensorflow as tf
 from tff_ssl.evaluation import intervals
 from tff_ssl.evaluation import method_names
 from tff_ssl.reporting import comparison
+from tff_ssl.reporting import comparison_page
 from tff_ssl.reporting import curves
 from tff_ssl.reporting import pages
 from tff_ssl.reporting import plain_text
@@ -106,8 +107,12 @@ def build(
     title=f'{group.name}: {run.settings.get(run_reader.TASK)}',
     state=run.state,
     reload=0 if run.is_finished else _RELOAD,
-    sentences=[*verdict.sentences(run.evaluation), *filter(None, [advised])],
+    sentences=[
+      *verdict.sentences(run.evaluation, run.classes),
+      *filter(None, [advised]),
+    ],
     table=tables.html(_table(run, answers)) if answers else '',
+    confusions=comparison_page.confused(run),
     # One point would be no curve.
     curves=[
       _curve(each, values)

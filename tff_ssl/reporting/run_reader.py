@@ -1,4 +1,4 @@
-"""Reading a run folder: config.json, metrics.csv, system.csv, evaluation.json."""
+"""Reading a run folder: its settings, its tables, evaluation.json, labels.json."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from tff_ssl.computing import kinds
+from tff_ssl.runs import class_names
 from tff_ssl.runs import round_table
 from tff_ssl.runs import run_config
 from tff_ssl.storage import files
@@ -29,6 +30,7 @@ class Run:
     evaluation: Numbers by name, from evaluation.json; empty if the run has not reached
       its first evaluation.
     system: Those of system.csv, likewise; empty without the file.
+    classes: Names of the task's classes, from labels.json; empty without the file.
   """
 
   folder: pathlib.Path
@@ -36,6 +38,7 @@ class Run:
   metrics: pd.DataFrame
   evaluation: dict[str, float]
   system: pd.DataFrame = dataclasses.field(default_factory=pd.DataFrame)
+  classes: tuple[str, ...] = ()
 
   @functools.cached_property
   def settings(self) -> dict[str, Any]:
@@ -130,6 +133,7 @@ def read(folder: str | os.PathLike[str]) -> Run:
     metrics=read_table(folder / 'metrics.csv'),
     evaluation=read_numbers(evaluation) if evaluation.is_file() else {},
     system=read_table(system) if system.is_file() else pd.DataFrame(),
+    classes=class_names.read(folder),
   )
 
 

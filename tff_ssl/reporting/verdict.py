@@ -16,13 +16,14 @@ docs/is_it_any_good.md has the runs that the three thresholds come from, and the
 that they were tested on.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 import itertools
 import math
 from typing import NamedTuple
 
 import pandas as pd
 
+from tff_ssl.computing import inert
 from tff_ssl.evaluation import intervals
 from tff_ssl.evaluation import method_names
 from tff_ssl.reporting import plain_text
@@ -46,7 +47,8 @@ _OTHERS = {
 }
 # How an accuracy compares, by the interval of the difference.
 BETTER, NOT_BETTER, WORSE = 'better', 'not better', 'worse'
-# Fewer test cases say nothing of a difference: draws of a few are too sure.
+# Fewer test cases (or clients) say nothing of a difference: draws of a few are too
+# sure.
 FEWEST_CASES = 10
 # The share of draws of noise in which the light stays, and the least to believe it:
 # with 0.95 it was believed in 2 % of cases in which noise is all there is.
@@ -112,50 +114,76 @@ def _shown(numbers: Mapping[str, float]) -> Light:
   return Light(GREEN, 'fine', f'{why}, before training {ratio_0:.2g} times')
 
 
-def sentences(numbers: Mapping[str, float]) -> list[str]:
+def sentences(numbers: Mapping[str, float], classes: Sequence[str] = ()) -> list[str]:
   """Returns what signals and test cases say, a sentence each.
 
   Args:
     numbers: Those of evaluation.json, by name.
+    classes: Names of the classes; empty: they are not known.
 
   Returns:
     The light, if there are signals; then for each method its accuracy with its interval
     and whether it is better than the encoder's own inputs and than the untrained
-    encoder, if these were evaluated on the same cases.
+    encoder, if these were evaluated on the same cases; then which methods call all test
+    examples one class.
   """
   shown = traffic_light(numbers)
   found = []
   if shown is not None:
     found.append(f'Without labels: {shown.color}, {shown.word}: {shown.why}.')
   for name in numbers:
-    if name.rpartition('/')[2] == method_names.ACCURACY and (
-      count := _cases(numbers, name)
-    ):
+    count, unit = _drawn(numbers, name)
+    if name.rpartition('/')[2] == method_names.ACCURACY and count:
       low, high = (
         numbers.get(f'{name}/{end}') for end in (intervals.LOW, intervals.HIGH)
       )
       if low is not None and high is not None:
         value = f'{numbers[name]:.1%}, between {low:.1%} and {high:.1%}'
         found.append(
-          f'{plain_text.title(name)}: {value} (95 %) by {count:,.0f} test cases'
+          f'{plain_text.title(name)}: {value} (95 %) by {count:,.0f} test {unit}'
           f'{_against_others(numbers, name)}.'
         )
-  return found
+  return [*found, *_one_class(numbers, classes)]
 
 
-def _cases(numbers: Mapping[str, float], name: str) -> float:
-  """Returns how many cases an accuracy was tested on: those of its task."""
+def _one_class(numbers: Mapping[str, float], classes: Sequence[str]) -> Iterator[str]:
+  """Yields a sentence on the methods that call all test examples one class."""
+  methods: dict[tuple[str, str], list[str]] = {}
+  for method, matrix in _matrices(numbers).items():
+    counts = {pair: count for pair, count in matrix.items() if count > 0}
+    true, called = ({pair[k] for pair in counts} for k in (0, 1))
+    if len(called) == 1 < len(true):
+      (only,) = called
+      name = inert.line(plain_text.class_name(method, only, classes))
+      what = f"'{name}'" if name else f'class {only}'
+      count = sum(counts.values())
+      said = f'{count:,.0f} test examples are called {what}'
+      share = f'{counts.get((only, only), 0.0) / count:.1%}'
+      methods.setdefault((said, share), []).append(plain_text.title(method))
+  for (said, share), titles in methods.items():
+    yield (
+      f'All {said} by {" and ".join(titles)}: {share} is the share of that class, and '
+      'says nothing of the encoder.'
+    )
+
+
+def _drawn(numbers: Mapping[str, float], name: str) -> tuple[float, str]:
+  """Returns how many clients, or cases, an accuracy was tested on, and what they are.
+
+  They are those of its task; clients, if there are any, are what was drawn.
+  """
   parts = name.split('/')
   for n in range(len(parts), -1, -1):
-    if (count := numbers.get('/'.join([*parts[:n], intervals.CASES]))) is not None:
-      return count
-  return 0.0
+    for unit in (intervals.CLIENTS, intervals.CASES):
+      if (count := numbers.get('/'.join([*parts[:n], unit]))) is not None:
+        return count, unit.rpartition('/')[2]
+  return 0.0, ''
 
 
 def _against_others(numbers: Mapping[str, float], name: str) -> str:
   """Returns how an accuracy compares with others, as far as these are known."""
   found = []
-  if _cases(numbers, name) < FEWEST_CASES:
+  if _drawn(numbers, name)[0] < FEWEST_CASES:
     return ', too few to compare it with others'
   for over, title in _OTHERS.items():
     if word := _compared(numbers, name, over):
@@ -168,7 +196,7 @@ def _compared(numbers: Mapping[str, float], name: str, over: str) -> str | None:
   """Returns the word for a gain in accuracy; None if it is not known."""
   ends = (intervals.GAIN, intervals.GAIN_LOW, intervals.GAIN_HIGH)
   names = [f'{name}/{over}{end}' for end in ends]
-  is_few = 0 < _cases(numbers, name) < FEWEST_CASES
+  is_few = 0 < _drawn(numbers, name)[0] < FEWEST_CASES
   if is_few or any(each not in numbers for each in names):
     return None
   _, low, high = (numbers[each] for each in names)
@@ -191,17 +219,32 @@ def against_inputs(numbers: Mapping[str, float]) -> list[str]:
   return [word for pair in pairs if (word := _compared(numbers, *pair))]
 
 
-def confusions(numbers: Mapping[str, float]) -> dict[str, pd.DataFrame]:
+def confusions(
+  numbers: Mapping[str, float], classes: Sequence[str] = ()
+) -> dict[str, pd.DataFrame]:
   """Returns what each method confuses, by its name.
 
   Args:
     numbers: Those of evaluation.json, by name.
+    classes: Names of the classes; empty: they are not known.
 
   Returns:
     Tables as text: a row for each true class, with the test examples predicted as each
     class and the share that is right, the sensitivity. Means over draws of the labels
     may be fractions.
   """
+  tables = {}
+  for method, counts in _matrices(numbers).items():
+    places = sorted({each for pair in counts for each in pair})
+    # A file may come from strangers: `intervals` writes no more.
+    if len(places) <= intervals.MOST_CLASSES:
+      names = {each: plain_text.class_name(method, each, classes) for each in places}
+      tables[plain_text.title(method)] = _table(counts, names)
+  return tables
+
+
+def _matrices(numbers: Mapping[str, float]) -> dict[str, dict[tuple[int, int], float]]:
+  """Returns the test examples of a class predicted as another, by method."""
   counts: dict[str, dict[tuple[int, int], float]] = {}
   for name, value in numbers.items():
     method, found, classes = name.partition(f'/{intervals.CONFUSION}/')
@@ -209,22 +252,18 @@ def confusions(numbers: Mapping[str, float]) -> dict[str, pd.DataFrame]:
     # A file may come from strangers: Python reads no number of 4,301 digits.
     if found and all(each.isdecimal() and len(each) < 20 for each in (true, predicted)):
       counts.setdefault(method, {})[int(true), int(predicted)] = value
-  tables = {}
-  for method, own in counts.items():
-    classes_of = sorted({each for pair in own for each in pair})
-    # A file may come from strangers: `intervals` writes no more.
-    if len(classes_of) <= intervals.MOST_CLASSES:
-      tables[plain_text.title(method)] = _table(own, classes_of)
-  return tables
+  return counts
 
 
-def _table(counts: Mapping[tuple[int, int], float], classes: list[int]) -> pd.DataFrame:
+def _table(
+  counts: Mapping[tuple[int, int], float], names: Mapping[int, str]
+) -> pd.DataFrame:
   rows = []
-  for true in classes:
-    row = [counts.get((true, predicted), 0.0) for predicted in classes]
+  for true, name in names.items():
+    row = [counts.get((true, predicted), 0.0) for predicted in names]
     right = counts.get((true, true), 0.0)
     sensitivity = f'{right / sum(row):.1%}' if sum(row) > 0 else plain_text.EMPTY
-    rows.append([f'class {true}', *(f'{value:.4g}' for value in row), sensitivity])
-  return pd.DataFrame(
-    rows, columns=['true class', *(f'as {each}' for each in classes), 'sensitivity']
-  )
+    cells = (f'{value:.4g}' for value in row)
+    rows.append([name or f'class {true}', *cells, sensitivity])
+  columns = (f'as {name or each}' for each, name in names.items())
+  return pd.DataFrame(rows, columns=['true class', *columns, 'sensitivity'])

@@ -2,7 +2,7 @@
 
 config.json      configuration, versions, the task's fingerprint (made once, then
                  compared), and the command
-partition.csv    the clients: names, sizes, counts of labels
+partition.csv    the clients: names, sizes, counts of classes; labels.json names these
 examples.json    which examples each split has, if they have names: to compare with
                  other data and other runs; it names people's data, and stays here
 metrics.csv      a row per round; deterministic numbers only: equal runs, equal bytes

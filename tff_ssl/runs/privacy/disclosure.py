@@ -90,6 +90,7 @@ FILES = (
   Rule('evaluation.json', Kind.KEPT, _OF_EXAMPLES),
   Rule('intake.json', Kind.KEPT, 'has names of files'),
   Rule('examples.json', Kind.KEPT, 'has names of files and clients, and digests'),
+  Rule('labels.json', Kind.KEPT, 'has names of classes, which may tell of who has one'),
   Rule('parent.json', Kind.KEPT, 'what it says is on the card'),
   Rule('base.npz', Kind.KEPT, 'frozen weights, which the encoder has in it'),
   Rule('partition.csv', Kind.KEPT, 'has the clients, their sizes and their classes'),
