@@ -30,7 +30,6 @@ from tff_ssl.evaluation import scores
 from tff_ssl.evaluation import stages
 from tff_ssl.evaluation import suite
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.settings import parts
 
 # Prefix of the numbers of several models.
 _CLUSTERS = 'clusters'
@@ -261,9 +260,8 @@ class Evaluator:
           by_score.setdefault(name, []).append(value)
     for name, values in by_score.items():
       of_test = name.removeprefix(suite.VALIDATION)
-      seen = by_score.get(suite.VALIDATION + of_test, values)
-      is_less = method_names.way(name) == parts.LESS
-      chosen = int(np.argmin(seen) if is_less else np.argmax(seen))
+      seen = np.asarray(by_score.get(suite.VALIDATION + of_test, values))
+      chosen = int(np.argmax((method_names.sign(name) or 1) * seen))
       for each, value in (('mean', float(np.mean(values))), ('best', values[chosen])):
         numbers[suite.prefixed(name, f'{_CLUSTERS}/{each}/')] = value
     return numbers

@@ -39,3 +39,12 @@ def way(name: str) -> str | None:
     return parts.SHARE
   known = (parts.METRICS[part].options for part in before if part in parts.METRICS)
   return next((each['scores'][last] for each in known if last in each['scores']), None)
+
+
+def sign(name: str) -> int:
+  """Returns 1 if more of a score is better, -1 if less is; 0: it is no score.
+
+  Args:
+    name: As of `way`.
+  """
+  return {None: 0, parts.LESS: -1}.get(way(name), 1)

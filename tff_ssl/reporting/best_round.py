@@ -13,7 +13,6 @@ from tff_ssl.evaluation import method_names
 from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import run_reader
-from tff_ssl.settings import parts
 
 LAST, BEST = 'last', 'best'
 VALIDATION = run_numbers.VALIDATION
@@ -114,8 +113,7 @@ def _worth(name: str) -> tuple[bool, float, bool, int]:
 
 def _at(run: run_reader.Run, name: str) -> run_reader.Run:
   """Returns a run with the evaluation of the round where a number is best."""
-  is_less = method_names.way(name) == parts.LESS
-  scores = run.metrics[name] * (-1 if is_less else 1)
+  scores = run.metrics[name] * (method_names.sign(name) or 1)
   round = scores.where(np.isfinite(scores)).idxmax()
   best = run.metrics.loc[round]
   numbers = {

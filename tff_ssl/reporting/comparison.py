@@ -18,7 +18,6 @@ from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import verdict
-from tff_ssl.settings import parts
 from tff_ssl.storage import files
 
 NAME, RUNS = 'method', 'runs'
@@ -333,8 +332,8 @@ def write_lines(path: str | os.PathLike[str], lines: pd.DataFrame) -> None:
 
 def sign(question: str) -> int:
   """Returns 1 if more of a number is better, -1 if less is; 0 for a cost or a loss."""
-  if (way := method_names.way(question)) is not None:
-    return -1 if way == parts.LESS else 1
+  if of_score := method_names.sign(question):
+    return of_score
   if plain_text.is_share(question):
     # The name of their spread over clients or draws is an accuracy's with a suffix.
     return int(not question.endswith(('/std', _DEVIATION)))
