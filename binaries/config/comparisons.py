@@ -26,6 +26,8 @@ class Comparison(kinds.Kind):
     sort_by: A number that sorts groups, best first, as 'linear/10%/accuracy'.
     against: The method that the others are tested against; by default each is tested
       against each.
+    positive: Of two classes the one whose recall is the sensitivity; by default the
+      second by order of names.
     checkpoint: Which round of each run is compared: the last; the best evaluated round
       by accuracy on its validation split (best); or the best by another number of that
       split, as 'validation/knn/10%/accuracy'.
@@ -39,6 +41,7 @@ class Comparison(kinds.Kind):
   label: tuple[str, ...] = ()
   sort_by: str | None = None
   against: str | None = None
+  positive: str | None = None
   checkpoint: str = 'last'
   formats: tuple[Format, ...] = typing.get_args(Format)
 

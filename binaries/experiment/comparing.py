@@ -73,13 +73,13 @@ def compare(
   read = [run_reader.read(folder) for folder in folders]
   runs = best_round.take(read, wanted.checkpoint)
   groups = run_groups.group(runs, label=wanted.label)
-  compared = comparison.compare(groups, _FAIR)
+  compared = comparison.compare(groups, _FAIR, wanted.positive)
   if wanted.sort_by:
     order = comparison.ordered(compared, wanted.sort_by)
     # Grouped again, because names may have numbers, which are in the order of the runs.
     runs_in_order = [run for k in order for run in groups[k].runs]
     groups = run_groups.group(runs_in_order, label=wanted.label)
-    compared = comparison.compare(groups, _FAIR)
+    compared = comparison.compare(groups, _FAIR, wanted.positive)
   questions = comparison.choose(compared, wanted.metric)
   names = paper.names(groups, wanted.label)
   references = paper_tests.references(

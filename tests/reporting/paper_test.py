@@ -106,8 +106,8 @@ def test_groups_are_named_by_method_and_by_what_differs(
     assert found.full == full
 
 
-def shown(groups, questions, **options):
-  compared = comparison.compare(groups, _SETTINGS)
+def shown(groups, questions, positive=None, **options):
+  compared = comparison.compare(groups, _SETTINGS, positive)
   return paper.table(groups, compared, questions, paper.names(groups), **options)
 
 
@@ -227,6 +227,13 @@ def test_recalls_of_two_classes_are_sensitivity_and_specificity(tmp_path):
   assert table.caption.startswith(
     'Sensitivity is the recall of ill, specificity that of benign.'
   )
+  table = shown(named, [*recalls], positive='benign')
+  assert table.caption.startswith(
+    'Sensitivity is the recall of benign, specificity that of ill.'
+  )
+  assert [*table.cells.columns[1:3]] == ['kNN 1% sensitivity', 'kNN 1% specificity']
+  with pytest.raises(ValueError, match=r"'sick'; it must be .* are benign, ill"):
+    shown(named, [*recalls], positive='sick')
   recalls['knn/1%/recall/2'] = 0.5
   table = shown(groups_of(tmp_path / 'three', _AVG, **recalls), ['knn/1%/recall/1'])
   assert table.cells.columns.tolist() == ['method', 'kNN 1% recall 1']

@@ -90,6 +90,7 @@ class Comparison:
       (`budgets.peers`).
     is_one_loss: Whether all losses are of one objective, and so can be compared.
     classes: Names of the classes, if all runs have the same.
+    positive: Of two classes, the number of the one whose recall is the sensitivity.
   """
 
   rows: Sequence[Row]
@@ -100,6 +101,7 @@ class Comparison:
   peers: Sequence[int]
   is_one_loss: bool
   classes: Sequence[str] = ()
+  positive: int = 1
 
   @property
   def own(self) -> set[int]:
@@ -153,14 +155,26 @@ def over_seeds(lines: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
 
 
 def compare(
-  groups: Sequence[run_groups.Group], settings: budgets.Settings = budgets.NOTHING
+  groups: Sequence[run_groups.Group],
+  settings: budgets.Settings = budgets.NOTHING,
+  positive: str | None = None,
 ) -> Comparison:
   """Compares groups.
 
   Args:
     groups: From `run_groups.group`.
     settings: The settings that say which groups have one budget.
+    positive: The name of `Comparison.positive`; None: the second class.
+
+  Raises:
+    ValueError: The runs have no such class among two.
   """
+  classes = run_groups.classes(groups)
+  if positive is not None and (len(classes) != 2 or positive not in classes):
+    raise ValueError(
+      f'positive is {positive!r}; it must be one of two classes, and those of the runs '
+      f'are {", ".join(classes) or "not known, or not the same"}.'
+    )
   rows: list[Row] = []
   lines = []
   of_baselines: dict[int, dict[tuple[int, str], float]] = {}
@@ -200,7 +214,8 @@ def compare(
     [group.legend for group in groups if group.legend],
     budgets.peers(groups, settings),
     len({run.loss for group in groups for run in group.counted}) < 2,
-    run_groups.classes(groups),
+    classes,
+    1 if positive is None else classes.index(positive),
   )
 
 

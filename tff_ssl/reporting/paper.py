@@ -24,8 +24,8 @@ _PROBES = {
   'one': 'head of one',
   'finetune': 'fine-tuned',
 }
-# The recalls of two classes: the second is the positive one.
-_OF_TWO = {'0': 'specificity', '1': 'sensitivity'}
+# The recalls of two classes: of the other one, and of the positive one.
+_OF_TWO = ('specificity', 'sensitivity')
 _MEANT = 'Sensitivity is the recall of {}, specificity that of {}.'
 _SHOWN = 'Mean ± sample deviation'
 _DRAWS = f'{_SHOWN} over draws of few labels'
@@ -194,14 +194,16 @@ def title(question: str, compared: comparison.Comparison) -> str:
   said = comparison.title(head) if is_of_two else compared.title(question)
   first, space, rest = said.partition(' ')
   text = f'{_PROBES.get(first, first)}{space}{rest}'.replace(' auc', ' AUC')
-  return f'{text.removesuffix(" recall")} {_OF_TWO[last]}' if is_of_two else text
+  if not is_of_two:
+    return text
+  return f'{text.removesuffix(" recall")} {_OF_TWO[int(last) == compared.positive]}'
 
 
 def _is_of_two(question: str, compared: comparison.Comparison) -> bool:
   """Returns whether a number is the recall of one of two classes."""
   parts = [each.rpartition('/') for each in compared.questions]
   classes = {last for start, _, last in parts if start.endswith('/recall')}
-  return '/recall/' in question and classes == {*_OF_TWO}
+  return '/recall/' in question and classes == {'0', '1'}
 
 
 def _common(groups: Sequence[run_groups.Group], wanted: Sequence[str]) -> list[str]:
@@ -227,9 +229,10 @@ def _meaning(plain: tables.Table, runs: set[str]) -> list[str]:
 
 def _of_two(questions: Sequence[str], compared: comparison.Comparison) -> Iterable[str]:
   """Returns what sensitivity and specificity are, if a column has one."""
+  order = compared.positive, 1 - compared.positive
   return dict.fromkeys(
     _MEANT.format(
-      *(plain_text.class_name(each, k, compared.classes) or f'class {k}' for k in '10')
+      *(plain_text.class_name(each, k, compared.classes) or f'class {k}' for k in order)
     )
     for each in questions
     if _is_of_two(each, compared)
