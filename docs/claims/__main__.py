@@ -1,7 +1,7 @@
 """Makes the runs that the papers' claims need, and writes docs/claims.md.
 
   python -m docs.claims --budget=digits
-  python -m docs.claims --budget=digits --claims=dcco-centralized --seeds=1
+  python -m docs.claims --budget=digits --claims=dcco-cohort --seeds=1
   python -m docs.claims --budget=digits --seeds=0
 
 Each run is a separate process. Its figures go to docs/claims/BUDGET.csv, and it is not

@@ -57,7 +57,7 @@ class Claim:
   """A claim of a paper, in one budget.
 
   Attributes:
-    id: Such as 'dcco-centralized'.
+    id: Such as 'dcco-cohort'.
     paper: Short name of the paper.
     title: Its title.
     source: Table, figure or section of the paper.
@@ -68,8 +68,8 @@ class Claim:
     bounds: Titles of an upper and a lower bound, which must be far enough apart.
     protocol: In what its runs differ from the paper's.
     seeds: The seeds that decide it.
-    decisive: A difference of protocol without which the claim cannot be seen; ''
-      if none is known.
+    decisive: A difference of protocol on which the claim is known to depend, first
+      named in a few words; '' if none is known. It changes no verdict.
     cause: Why the verdict is what it is, if that is known.
   """
 
