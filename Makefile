@@ -86,7 +86,7 @@ demo: venv
 demo-sites: venv
 	$(BIN)/python -m binaries.demo_sites $(ARGS)
 
-# ARGS='--claims=dcco-centralized --jobs=1'; --data=cifar10=FOLDER where the data are.
+# ARGS='--claims=dcco-cohort --jobs=1'; --data=cifar10=FOLDER where the data are.
 claims: venv
 	$(BIN)/python -m docs.claims --budget=digits $(ARGS)
 

@@ -19,12 +19,6 @@ CPU = 'cpu_seconds'
 _DIGITS = 6
 
 
-def check_seeds(seeds: int, most: int) -> None:
-  """Refuses more seeds than a campaign has."""
-  if seeds > most:
-    raise ValueError(f'seeds is {seeds}; it must be a whole number from 0 to {most}.')
-
-
 def chosen(name: str, given: Sequence[str], known: Collection[str]) -> list[str]:
   """Returns the names that are given, or all, in the order of the known ones.
 

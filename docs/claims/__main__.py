@@ -1,7 +1,7 @@
 """Makes the runs that the papers' claims need, and writes docs/claims.md.
 
   python -m docs.claims --budget=digits
-  python -m docs.claims --budget=digits --claims=dcco-centralized --seeds=1
+  python -m docs.claims --budget=digits --claims=dcco-cohort --seeds=1
   python -m docs.claims --budget=digits --seeds=0
 
 Each run is a separate process. Its figures go to docs/claims/BUDGET.csv, and it is not
@@ -21,6 +21,7 @@ from docs.campaigns import figures
 from docs.campaigns import making
 from docs.claims import data
 from docs.claims import page
+from tff_ssl.computing import checks
 from tff_ssl.computing import kinds
 from tff_ssl.storage import files
 
@@ -64,7 +65,7 @@ def main(
   claims = {claim.id: claim for claim in data.read(options.budget)}
   ids = making.chosen('claims', options.claims, claims)
   most = data.MOST_SEEDS if options.seeds is None else options.seeds
-  making.check_seeds(most, data.MOST_SEEDS)
+  checks.between(0, data.MOST_SEEDS, seeds=most)
   columns = data.columns(claims.values())
   paths = making.paths(options.data, columns)
   try:

@@ -15,19 +15,8 @@ from typing import Any, NamedTuple
 from docs.campaigns import figures as figures_lib
 
 FOLDER = pathlib.Path(__file__).parent
-# Flags that may be given again with some of their fields.
-_WITH_FIELDS = (
-  'aggregation',
-  'clients',
-  'data',
-  'encoder',
-  'evaluation',
-  'labels',
-  'method',
-  'objective',
-  'runtime',
-  'server',
-)
+# A flag that replaces itself if it is given again; others change some of their fields.
+_WHOLE = '--partition'
 # The number of seeds that decide a claim that does not say how many, by budget.
 SEEDS = {'digits': 5, 'cifar': 3}
 # The number of seeds of a bound with which nothing is compared.
@@ -68,7 +57,7 @@ class Claim:
   """A claim of a paper, in one budget.
 
   Attributes:
-    id: Such as 'dcco-centralized'.
+    id: Such as 'dcco-cohort'.
     paper: Short name of the paper.
     title: Its title.
     source: Table, figure or section of the paper.
@@ -79,8 +68,8 @@ class Claim:
     bounds: Titles of an upper and a lower bound, which must be far enough apart.
     protocol: In what its runs differ from the paper's.
     seeds: The seeds that decide it.
-    decisive: A difference of protocol without which the claim cannot be seen; ''
-      if none is known.
+    decisive: A difference of protocol on which the claim is known to depend, first
+      named in a few words; '' if none is known. It changes no verdict.
     cause: Why the verdict is what it is, if that is known.
   """
 
@@ -174,31 +163,29 @@ def columns(claims: Iterable[Claim]) -> dict[figures_lib.Run, list[str]]:
 
 def _claims(content: dict[str, Any], budget: str) -> Iterator[Claim]:
   """Yields the claims of a file that a budget has."""
-  content = _chosen(content, budget)
   texts: dict[str, str] = {'column': '$column'}
   for name, text in content['texts'].items():
-    texts[name] = _filled(text, texts)
-  content = _filled(content, texts)
+    if (filled := _filled(text, texts, budget)) is not None:
+      texts[name] = filled
+  content = _filled(content, texts, budget)
   for name, own in content['claims'].items():
     yield _claim(name, budget, own, content)
 
 
-def _chosen(value: Any, budget: str) -> Any:
-  """Takes a budget's part of each table whose keys are budgets."""
+def _filled(value: Any, texts: Mapping[str, str], budget: str) -> Any:
+  """Fills in what a file says; None if the budget has no such part.
+
+  Of a table whose keys are budgets it takes the budget's part; in keys and values it
+  replaces each $NAME by its text, and joins lines.
+  """
   if isinstance(value, dict) and value and value.keys() <= SEEDS.keys():
-    return _chosen(value.get(budget), budget)
+    return _filled(value.get(budget), texts, budget)
   if isinstance(value, dict):
-    chosen = {key: _chosen(item, budget) for key, item in value.items()}
-    return {key: item for key, item in chosen.items() if item is not None}
-  return value
-
-
-def _filled(value: Any, texts: Mapping[str, str]) -> Any:
-  """Replaces each $NAME in keys and values by its text, and joins lines."""
-  if isinstance(value, dict):
-    return {_filled(key, texts): _filled(item, texts) for key, item in value.items()}
+    filled = {key: _filled(item, texts, budget) for key, item in value.items()}
+    own = {key: item for key, item in filled.items() if item is not None}
+    return {_filled(key, texts, budget): item for key, item in own.items()}
   if isinstance(value, list):
-    return [_filled(item, texts) for item in value]
+    return [_filled(item, texts, budget) for item in value]
   if isinstance(value, str):
     return ' '.join(string.Template(value).substitute(texts).split())
   return value
@@ -249,25 +236,21 @@ def _run(name: str, command: str) -> figures_lib.Run:
   last: dict[str, str] = {}
   for flag in flags:
     key, _, value = flag.partition('=')
-    again = key in last and key.removeprefix('--') in _WITH_FIELDS
-    last[key] = _joined(last[key], value) if again else value
+    last[key] = value if key == _WHOLE else _joined(last.get(key, ''), value)
   words = tuple(f'{key}={value}' for key, value in last.items())
   return figures_lib.Run(name, program, words)
 
 
 def _joined(first: str, second: str) -> str:
   """Returns the value of a flag that is given twice, as in adam:epochs=2."""
-  kind, fields = _parsed(first)
-  new_kind, new_fields = _parsed(second)
-  texts = (f'{name}={value}' for name, value in {**fields, **new_fields}.items())
-  return ':'.join(part for part in (new_kind or kind, ','.join(texts)) if part)
-
-
-def _parsed(value: str) -> tuple[str, dict[str, str]]:
-  """Returns the kind that a value names, '' if none, and its fields."""
-  begin, _, rest = value.partition(':')
-  kind, fields = ('', value) if '=' in begin else (begin, rest)
-  return kind, dict(item.split('=', 1) for item in fields.split(',') if item)
+  kind, fields = '', dict[str, str]()
+  for value in (first, second):
+    begin, _, rest = value.partition(':')
+    new_kind, new_fields = ('', value) if '=' in begin else (begin, rest)
+    kind = new_kind or kind
+    fields |= dict(item.split('=', 1) for item in new_fields.split(',') if item)
+  texts = (f'{name}={value}' for name, value in fields.items())
+  return ':'.join(part for part in (kind, ','.join(texts)) if part)
 
 
 def _comparisons(entry: Mapping[str, Any]) -> Iterator[Comparison]:

@@ -4,7 +4,6 @@ docs/claims.md has a line for each claim; the page that the site shows in its pl
 figures, causes and commands. Only jinja2, which the site has, is imported.
 """
 
-import collections
 from collections.abc import Iterable, Mapping
 import itertools
 import pathlib
@@ -25,6 +24,16 @@ class _Judged(NamedTuple):
   verdict: str
   differences: list[verdicts.Difference]
 
+  @property
+  def p(self) -> float | None:
+    """The largest of its comparisons, as all must hold; None if there is none."""
+    return max((each.p for each in self.differences), default=None)
+
+  @property
+  def rank(self) -> tuple[int, float]:
+    """What a paper's claims are in the order of: verdict, then p."""
+    return [*verdicts.VERDICTS, self.verdict].index(self.verdict), self.p or 0.0
+
 
 def text(full: bool, folder: pathlib.Path = data.FOLDER) -> str:
   """Returns the text of a page.
@@ -35,19 +44,27 @@ def text(full: bool, folder: pathlib.Path = data.FOLDER) -> str:
     folder: Folder of the stored figures.
   """
   budgets = {budget: [*_judged(budget, folder)] for budget in data.SEEDS}
+  every = [*itertools.chain(*budgets.values())]
   papers: dict[str, dict[str, list[_Judged]]] = {}
-  for each in itertools.chain(*budgets.values()):
+  for each in every:
     of_paper = papers.setdefault(each.claim.paper, {})
     of_paper.setdefault(each.claim.id, []).append(each)
+  ps = [each.p for each in every if each.p is not None]
   return pages.rendered(
     pathlib.Path(__file__).with_name('page.md.jinja'),
     full=full,
     budgets=budgets,
-    papers=papers,
+    every=every,
+    papers={
+      paper: sorted(claims.values(), key=lambda own: max(each.rank for each in own))
+      for paper, claims in papers.items()
+    },
     withdrawn=[*data.withdrawn()],
-    counts=_counts,
+    tests=len(ps),
+    discovered=verdicts.discovered(ps),
+    rate=verdicts.RATE,
     mean=_mean,
-    comparisons=_comparisons,
+    title=_title,
     runs=lambda judged: data.columns(each.claim for each in judged),
   )
 
@@ -60,31 +77,13 @@ def _judged(budget: str, folder: pathlib.Path) -> Iterable[_Judged]:
     yield _Judged(claim, values, *verdicts.judge(claim, values))
 
 
-def _counts(judged: Iterable[_Judged]) -> str:
-  """Returns how many claims have which verdict."""
-  counts = collections.Counter(each.verdict.partition(':')[0] for each in judged)
-  return ', '.join(f'{name} {count}' for name, count in counts.most_common())
-
-
-def _comparisons(judged: _Judged) -> Iterable[list[str]]:
-  """Yields of each comparison: figures, the paper's, what is needed, found, holds."""
-  pairs = itertools.zip_longest(judged.claim.comparisons, judged.differences)
-  for comparison, found in pairs:
-    figures = ''
-    for title, weight in comparison.terms.items():
-      factor = '' if abs(weight) == 1 else f'{abs(weight):g} x '
-      figures += f' {"-" if weight < 0 else "+"} {factor}{title}'
-    paper = '' if comparison.paper is None else f'{100 * comparison.paper:.1f}'
-    outcome = ['', '', '']
-    if found is not None:
-      least = f'{100 * found.needed:.1f}'
-      needed = f'at least {least}' if found.needed else 'above 0'
-      outcome = [
-        f'within {least}' if comparison.level else needed,
-        f'{100 * found.mean:.1f} ± {100 * found.reach:.1f}',
-        'yes' if found.holds else 'the reverse' if found.reversed else 'no',
-      ]
-    yield [figures.removeprefix(' + '), paper, *outcome]
+def _title(comparison: data.Comparison) -> str:
+  """Returns the sum of figures that is compared."""
+  title = ''
+  for name, weight in comparison.terms.items():
+    factor = '' if abs(weight) == 1 else f'{abs(weight):g} x '
+    title += f' {"-" if weight < 0 else "+"} {factor}{name}'
+  return title.removeprefix(' + ')
 
 
 def _mean(of_seeds: Mapping[int, float]) -> str:
@@ -92,4 +91,5 @@ def _mean(of_seeds: Mapping[int, float]) -> str:
   numbers = [100 * number for number in of_seeds.values()]
   if len(numbers) < 2:
     return ''.join(f'{number:.1f}' for number in numbers)
-  return f'{statistics.fmean(numbers):.1f} ± {verdicts.deviation(numbers):.1f}'
+  deviation = statistics.variance(numbers) ** 0.5
+  return f'{statistics.fmean(numbers):.1f} ± {deviation:.1f}'

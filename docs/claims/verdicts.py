@@ -1,20 +1,22 @@
-"""The verdict on a claim, from the figures of its runs."""
+"""The verdict on a claim, from the figures of its runs alone."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 import dataclasses
 import math
 import statistics
 
 from docs.claims import data
 
+# What figures say of a claim, from the strongest to the weakest.
+VERDICTS = ('agrees', 'same sign, larger', 'not seen', 'refuted')
+# How often a test may see what is not there; and the share of those among all that see.
+RATE = 0.05
 # How far apart the means of the two bounds of a claim must be.
 _LEAST_RANGE = 0.08
-# The least share of the paper's own difference.
-LEAST_SHARE = 0.25
-# The share of the range of a claim within which two figures are level.
-LEVEL_SHARE = 0.1
-# Seeds from which a claim that needs more has a verdict so far.
-_SOME = 3
+# The least and the largest share of the paper's own difference.
+_LEAST_SHARE, _MOST_SHARE = 0.25, 4.0
+# How far apart level figures may be, unless the paper's own are farther.
+_LEVEL = 0.02
 # Student's t with 1, 2, ... degrees of freedom that one value in twenty exceeds.
 _STUDENT = (6.3138, 2.9200, 2.3534, 2.1318, 2.0150, 1.9432, 1.8946, 1.8595, 1.8331)
 
@@ -27,101 +29,113 @@ class Difference:
     mean: Mean over seeds.
     reach: Half the width of the interval that holds the true mean nine times in ten;
       one time in twenty the mean is beyond it on either side.
-    needed: The least mean of an order, or the largest distance of level figures from 0.
-    holds: Whether the comparison holds.
-    reversed: Whether it is significantly the other way round.
+    p: That of the test of what the paper says.
+    verdict: One of `VERDICTS`.
   """
 
   mean: float
   reach: float
-  needed: float
-  holds: bool
-  reversed: bool
+  p: float
+  verdict: str
 
 
 def judge(
   claim: data.Claim, values: Mapping[str, Mapping[int, float]]
 ) -> tuple[str, list[Difference]]:
-  """Judges a claim.
+  """Judges a claim by its figures alone: the weakest of its comparisons decides.
 
-  It agrees if all comparisons hold, and is refuted if one is significantly the other
-  way round, unless its protocol decides. If its bounds are too close together, the
-  comparisons say nothing.
+  If its bounds are too close together, the comparisons say nothing.
 
   Args:
     claim: The claim.
     values: Values of its figures, by title, by seed.
 
   Returns:
-    The verdict: 'agrees', 'refuted', 'not seen', 'other protocol', 'no range' or 'not
-    run'; with fewer seeds than the claim needs, their number, and from three on the
-    verdict so far. And a difference for each comparison, if there are two seeds.
+    The verdict: one of `VERDICTS`, 'no range' or 'not run'; with fewer seeds than the
+    claim needs, their number, and from two on the verdict so far. And a difference for
+    each comparison, if there are two seeds.
   """
-
-  def sums(terms: Mapping[str, float], seeds: Sequence[int]) -> list[float]:
-    return [
-      sum(weight * values[name][k] for name, weight in terms.items()) for k in seeds
-    ]
-
   seeds = [
     k
     for k in claim.seeds
     if all(k in own for name, own in values.items() if k in claim.seeds_of(name))
   ]
-  bounded = [k for k in claim.seeds if all(k in values[name] for name in claim.bounds)]
+  upper, lower = (values[name] for name in claim.bounds)
+  ranges = [upper[k] - lower[k] for k in claim.seeds if k in upper and k in lower]
   unfinished = f'unfinished: {len(seeds)} of {len(claim.seeds)} seeds'
-  if len(seeds) < 2 or not bounded:
+  if len(seeds) < 2 or not ranges:
     return unfinished if seeds else 'not run', []
-  upper, lower = claim.bounds
-  extent = statistics.fmean(sums({upper: 1.0, lower: -1.0}, bounded))
-  differences = [
-    compare(each, sums(each.terms, seeds), extent) for each in claim.comparisons
-  ]
-  if not extent >= _LEAST_RANGE:
+  differences = []
+  for each in claim.comparisons:
+    terms = each.terms.items()
+    sums = [sum(weight * values[name][k] for name, weight in terms) for k in seeds]
+    differences.append(compare(each, sums))
+  text = max((each.verdict for each in differences), key=VERDICTS.index)
+  if not statistics.fmean(ranges) >= _LEAST_RANGE:
     text = 'no range'
-  elif all(each.holds for each in differences):
-    text = 'agrees'
-  elif claim.decisive:
-    text = 'other protocol'
-  else:
-    text = 'refuted' if any(each.reversed for each in differences) else 'not seen'
   if len(seeds) < len(claim.seeds):
-    text = f'{unfinished}, so far {text}' if len(seeds) >= _SOME else unfinished
+    text = f'{unfinished}, so far {text}'
   return text, differences
 
 
-def compare(
-  comparison: data.Comparison, sums: Sequence[float], extent: float
-) -> Difference:
-  """Compares over seeds.
+def compare(comparison: data.Comparison, sums: Sequence[float]) -> Difference:
+  """Compares over seeds, by t-tests of one side.
 
-  An order holds if the interval is above 0 and the mean at least a quarter of the
-  paper's own difference, and is reversed if the interval is below 0. Level figures hold
-  if the whole interval is nearer to 0 than a tenth of the claim's range, or than the
-  paper's own difference, and are reversed if the whole of it is further away.
+  An order is tested against a mean of 0 or less. It agrees from a quarter of the
+  paper's own difference to four times that, and the test of the reverse refutes it.
+  Level figures are tested against means as far from 0 as two points, or as the paper's
+  own difference if that is more, on either side: the larger p counts. The test against
+  means nearer to 0 refutes them.
 
   Args:
     comparison: What must hold.
     sums: The sum of figures for each of 2 to 10 seeds.
-    extent: The range of the claim: the upper bound less the lower one.
   """
+  # Of the variance, because statistics.stdev fails for NaN.
+  error = math.sqrt(statistics.variance(sums) / len(sums))
   mean = statistics.fmean(sums)
-  error = deviation(sums) / math.sqrt(len(sums))
-  reach = _STUDENT[len(sums) - 2] * error
   paper = abs(comparison.paper or 0.0)
+
+  def test(distance: float) -> float:
+    # Without a deviation a distance is certain; a NaN is no distance.
+    if not error > 0:
+      return 0.0 if distance > 0 else 1.0
+    return _tail(distance / error, len(sums) - 1)
+
   if comparison.level:
-    needed = max(LEVEL_SHARE * extent, paper)
-    near, far = abs(mean) + reach < needed, abs(mean) - reach > needed
-    return Difference(mean, reach, needed, near, far)
-  needed = LEAST_SHARE * paper
-  return Difference(mean, reach, needed, mean > reach and mean >= needed, mean < -reach)
+    most = max(_LEVEL, paper)
+    p, reverse = max(test(most - mean), test(mean + most)), test(abs(mean) - most)
+  else:
+    most = _MOST_SHARE * paper or math.inf
+    p, reverse = test(mean), test(-mean)
+  verdict = 'refuted' if reverse < RATE else 'not seen'
+  if p < RATE and (comparison.level or mean >= _LEAST_SHARE * paper):
+    verdict = 'agrees' if mean <= most else 'same sign, larger'
+  return Difference(mean, _STUDENT[len(sums) - 2] * error, p, verdict)
 
 
-def deviation(numbers: Sequence[float]) -> float:
-  """Returns the standard deviation of a sample; statistics.stdev fails for NaN.
+def discovered(ps: Collection[float]) -> float:
+  """Returns the largest p that survives the correction for many tests; 0 if none does.
+
+  Of the tests with as small a p a share of `RATE` at most is expected to see what is
+  not there. Benjamini and Hochberg, Controlling the False Discovery Rate, 1995.
 
   Args:
-    numbers: At least two numbers.
+    ps: That of each test.
   """
-  mean = statistics.fmean(numbers)
-  return math.sqrt(sum((each - mean) ** 2 for each in numbers) / (len(numbers) - 1))
+  ordered = enumerate(sorted(ps), start=1)
+  return max((p for k, p in ordered if p <= RATE * k / len(ps)), default=0.0)
+
+
+def _tail(t: float, freedom: int) -> float:
+  """Returns how likely Student's t of so many degrees of freedom is to be above t.
+
+  Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4.
+  """
+  angle, odd = math.atan(t / math.sqrt(freedom)), freedom % 2
+  term, total = math.cos(angle) ** odd, 0.0
+  for k in range(1 + odd, freedom, 2):
+    total += term
+    term *= math.cos(angle) ** 2 * k / (k + 1)
+  within = math.sin(angle) * total
+  return 0.5 - ((angle + within) / math.pi if odd else within / 2)

@@ -24,6 +24,7 @@ from docs.campaigns import figures
 from docs.campaigns import making
 from docs.leaderboard import boards as boards_lib
 from docs.leaderboard import page
+from tff_ssl.computing import checks
 from tff_ssl.computing import kinds
 from tff_ssl.storage import files
 
@@ -73,7 +74,7 @@ def main(
       failed.
   """
   benchmark = benchmark or boards_lib.read()
-  making.check_seeds(options.seeds, boards_lib.SEEDS)
+  checks.between(0, boards_lib.SEEDS, seeds=options.seeds)
   cells = benchmark.cells(
     making.chosen('boards', options.boards, benchmark.boards),
     making.chosen('methods', options.methods, benchmark.methods),

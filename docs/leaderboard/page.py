@@ -103,4 +103,4 @@ def _accuracy(row: Row) -> str:
   if len(row.accuracies) < 2:
     return mean
   plain = data.Comparison({}, None, level=False)
-  return f'{mean} ± {100 * verdicts.compare(plain, row.accuracies, 1.0).reach:.1f}'
+  return f'{mean} ± {100 * verdicts.compare(plain, row.accuracies).reach:.1f}'

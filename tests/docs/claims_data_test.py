@@ -15,6 +15,7 @@ from binaries.experiment import running
 from docs.campaigns import figures
 from docs.claims import data
 from docs.claims import page
+from docs.claims import verdicts
 from tasks import digits
 from tests.worlds import campaigns
 from tff_ssl.encoders import precision
@@ -183,6 +184,20 @@ def test_each_run_and_figure_is_of_a_claim(path):
   assert len(names) >= len(content['runs'])
   for name in content['runs']:
     assert '$' in name or name in names, name
+
+
+def test_a_remark_on_the_protocol_begins_with_a_few_words():
+  remarks = [each.decisive for own in _CLAIMS.values() for each in own if each.decisive]
+  assert {len(each.partition('. ')[0]) <= 30 for each in remarks} == {True}
+  assert all(each.partition('. ')[2] for each in remarks)
+
+
+def test_no_claim_is_of_figures_that_are_one_in_each_seed():
+  for budget, claims in _CLAIMS.items():
+    stored = figures.read(data.FOLDER / f'{budget}.csv')
+    for claim in claims:
+      _, differences = verdicts.judge(claim, claim.values(stored))
+      assert all(each.reach > 0 for each in differences), claim.id
 
 
 def test_page_is_that_of_the_data_and_of_the_stored_figures():

@@ -1,7 +1,8 @@
 """Verdicts against numbers worked out by hand, and the text of the pages.
 
 Differences of 2, 4 and 6 points over three seeds: mean 4, deviation 2, standard error
-2 / sqrt(3) = 1.1547; Student's t with two degrees of freedom: 2.92.
+2 / sqrt(3) = 1.1547. Student's t with two degrees of freedom is above 2.92 one time in
+twenty, and above t with probability (1 - t / sqrt(t^2 + 2)) / 2.
 """
 
 import math
@@ -57,58 +58,105 @@ def _above(*points, upper=10):
   [
     # 4 > 2.92 x 1.1547 = 3.3717.
     ((2, 4, 6), _AHEAD, 'agrees'),
-    # A quarter of the paper's difference is below and above 4.
+    # A quarter of the paper's difference is below and above 4, and so is four times it.
     ((2, 4, 6), _ahead(0.159), 'agrees'),
     ((2, 4, 6), _ahead(0.161), 'not seen'),
+    ((2, 4, 6), _ahead(0.0101), 'agrees'),
+    ((2, 4, 6), _ahead(0.0099), 'same sign, larger'),
     ((-2, -4, -6), _AHEAD, 'refuted'),
     # Mean 3, the same deviation: within 3.3717.
     ((1, 3, 5), _AHEAD, 'not seen'),
+    ((1, 3, 5), _ahead(0.001), 'not seen'),
     ((-1, -3, -5), _AHEAD, 'not seen'),
     ((0, 0, 0), _AHEAD, 'not seen'),
-    # Level, that is, within a tenth of ten points: mean 0.2, deviation 0.2, interval
-    # 0.2 +- 0.3372.
-    ((0.0, 0.2, 0.4), _level(None), 'agrees'),
-    ((0.0, -0.2, -0.4), _level(None), 'agrees'),
-    # 0.8 + 0.3372 > 1, unless the paper's own difference is 1.2 points, of either sign.
-    ((0.6, 0.8, 1.0), _level(None), 'not seen'),
-    ((0.6, 0.8, 1.0), _level(0.012), 'agrees'),
-    ((0.6, 0.8, 1.0), _level(-0.012), 'agrees'),
+    # Level, that is, within two points: deviation 0.2, interval 1.6 +- 0.3372.
+    ((1.4, 1.6, 1.8), _level(None), 'agrees'),
+    ((-1.4, -1.6, -1.8), _level(None), 'agrees'),
+    # 1.7 + 0.3372 > 2, unless the paper's own difference is 2.1 points, of either sign.
+    ((1.5, 1.7, 1.9), _level(None), 'not seen'),
+    ((1.5, 1.7, 1.9), _level(0.019), 'not seen'),
+    ((1.5, 1.7, 1.9), _level(0.021), 'agrees'),
+    ((1.5, 1.7, 1.9), _level(-0.021), 'agrees'),
     # No difference on average, but an interval of +- 3.3717.
     ((-2, 0, 2), _level(None), 'not seen'),
-    # 4.4 - 3.3717 > 1, 4.3 - 3.3717 < 1.
-    ((2.4, 4.4, 6.4), _level(None), 'refuted'),
-    ((-2.4, -4.4, -6.4), _level(None), 'refuted'),
-    ((2.3, 4.3, 6.3), _level(None), 'not seen'),
+    # 5.4 - 3.3717 > 2, 5.3 - 3.3717 < 2.
+    ((3.4, 5.4, 7.4), _level(None), 'refuted'),
+    ((-3.4, -5.4, -7.4), _level(None), 'refuted'),
+    ((3.3, 5.3, 7.3), _level(None), 'not seen'),
     ((2, math.nan, 6), _AHEAD, 'not seen'),
+    ((2, math.nan, 6), _level(None), 'not seen'),
   ],
 )
 def test_the_verdict_is_that_worked_out_by_hand(points, comparison, expected):
   assert verdicts.judge(_claim(comparison), _above(*points))[0] == expected
 
 
+@pytest.mark.parametrize(
+  ('sum_', 'comparison', 'p'),
+  [(1, _AHEAD, 0), (0, _AHEAD, 1), (1, _level(2), 0), (3, _level(2), 1)],
+)
+def test_what_is_the_same_in_each_seed_is_certain(sum_, comparison, p):
+  assert verdicts.compare(comparison, (sum_, sum_)).p == p
+
+
 @pytest.mark.parametrize('count', range(2, data.MOST_SEEDS + 1))
-def test_an_interval_of_any_number_of_seeds_is_that_of_scipy(count):
+def test_intervals_and_p_of_any_number_of_seeds_are_those_of_scipy(count):
   points = np.random.default_rng(count).normal(size=count)
-  found = verdicts.compare(_AHEAD, points, 10.0)
+  found = verdicts.compare(_AHEAD, points)
   error = stats.sem(points)
   expected = stats.t.interval(0.9, count - 1, loc=points.mean(), scale=error)
   interval = [found.mean - found.reach, found.mean + found.reach]
   np.testing.assert_allclose(interval, [*expected], rtol=1e-4)
+  for moved in (-9.0, -0.5, 0.0, 0.5, 9.0):
+    sums = points + moved
+    above = stats.ttest_1samp(sums, 0, alternative='greater').pvalue
+    assert verdicts.compare(_AHEAD, sums).p == pytest.approx(above, rel=1e-8)
+    sides = [
+      stats.ttest_1samp(sums, 0.5, alternative='less').pvalue,
+      stats.ttest_1samp(sums, -0.5, alternative='greater').pvalue,
+    ]
+    assert verdicts.compare(_level(0.5), sums).p == pytest.approx(max(sides), rel=1e-8)
 
 
+# Benjamini and Hochberg, 1995, section 4.1: four of the 15 are rejected.
+_PUBLISHED = (
+  *(0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344),
+  *(0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.000),
+)
+
+
+@pytest.mark.parametrize(
+  ('ps', 'expected'),
+  [
+    (_PUBLISHED, 0.0095),
+    (_PUBLISHED[::-1], 0.0095),
+    # 0.04 is above 0.05 / 2, but survives with 0.045, which is not above 0.05.
+    ((0.045, 0.04), 0.045),
+    ((0.03, 0.06), 0),
+    ((), 0),
+  ],
+)
+def test_the_correction_for_many_tests_is_that_of_its_paper(ps, expected):
+  assert verdicts.discovered(ps) == expected
+
+
+_LARGER = _ahead(0.0099)
+_SMALLER = _ahead(0.161)
 _REVERSE = data.Comparison({'two': 1.0, 'one': -1.0}, None, level=False)
-_DECISIVE = _claim(_AHEAD, decisive='Five passes for a thousand.')
+_DECISIVE = _claim(_AHEAD, decisive='Passes. Five for a thousand.')
 
 
 @pytest.mark.parametrize(
   ('claim', 'points', 'upper', 'expected'),
   [
-    # One reversed comparison refutes a claim.
-    (_claim(_AHEAD, _REVERSE), (2, 4, 6), 10, 'refuted'),
-    # One that depends on the protocol can only agree.
+    # The weakest comparison decides.
+    (_claim(_AHEAD, _LARGER), (2, 4, 6), 10, 'same sign, larger'),
+    (_claim(_LARGER, _SMALLER, _AHEAD), (2, 4, 6), 10, 'not seen'),
+    (_claim(_AHEAD, _REVERSE, _SMALLER), (2, 4, 6), 10, 'refuted'),
+    # What is known of the protocol does not.
     (_DECISIVE, (2, 4, 6), 10, 'agrees'),
-    (_DECISIVE, (1, 3, 5), 10, 'other protocol'),
-    (_DECISIVE, (-2, -4, -6), 10, 'other protocol'),
+    (_DECISIVE, (1, 3, 5), 10, 'not seen'),
+    (_DECISIVE, (-2, -4, -6), 10, 'refuted'),
     # Bounds must be eight points apart.
     (_claim(_AHEAD), (2, 4, 6), 8.1, 'agrees'),
     (_claim(_AHEAD), (2, 4, 6), 7.9, 'no range'),
@@ -124,7 +172,8 @@ def test_claims_that_may_not_agree(claim, points, upper, expected):
   [
     ('one', (), 3, 'not run', 0),
     ('one', (1,), 3, 'unfinished: 1 of 3 seeds', 0),
-    ('one', (0, 2), 3, 'unfinished: 2 of 3 seeds', 1),
+    # Means 4, deviation 2.83: t = 2 with one degree of freedom.
+    ('one', (0, 2), 3, 'unfinished: 2 of 3 seeds, so far not seen', 1),
     ('one', (0, 1, 2), 5, 'unfinished: 3 of 5 seeds, so far agrees', 1),
     # A bound that nothing is compared with needs three.
     ('upper', (0, 1, 2), 5, 'agrees', 1),
@@ -140,53 +189,88 @@ def test_too_few_seeds_give_no_verdict(figure, seeds, of, expected, differences)
 
 @pytest.fixture
 def pages(tmp_path, monkeypatch):
-  """Writes figures of the made-up claim and returns both pages."""
+  """Writes differences of the made-up claims, in points, and returns both pages."""
   other = '\n[claims.other.cifar]\nsource = "T"\nsentence = "S."\n'
   other += 'compare = [{level = ["one", "two"]}]\ncause = "It is."\n'
-  other += 'decisive = "One is larger."\n'
+  other += 'decisive = "One. It is larger."\n'
   old = "compare = [{order = ['one', 'two']}]\n"
-  new = "compare = [{order = ['one', 'two'], paper = 12.3}]\n"
+  new = "compare = [{order = ['one', 'two'], paper = 12.3}, "
+  new += "{level = ['one', 'two'], paper = 30}]\n"
   gone = '\n[withdrawn]\ngone = "It was not a claim."\n'
   campaigns.claims(tmp_path, (old, new + other + gone))
   read, withdrawn = data.read, data.withdrawn
   monkeypatch.setattr(data, 'read', lambda budget: read(budget, tmp_path))
   monkeypatch.setattr(data, 'withdrawn', lambda: withdrawn(tmp_path))
-  lines = ['run,hash,seed,figure,value']
-  for run in data.columns(data.read('cifar')):
-    for seed, above in enumerate((0.10, 0.12, 0.14)):
-      value = _LOWER[seed] + (above if run.name == 'one' else 0)
-      lines.append(f'{run.name},{run.key},{seed},{_COLUMN},{value}')
-  (tmp_path / 'cifar.csv').write_text('\n'.join(lines))
-  return [page.text(full, tmp_path) for full in (False, True)]
+
+  def made(*points):
+    lines = ['run,hash,seed,figure,value']
+    for run in data.columns(data.read('cifar')):
+      for seed, above in enumerate(points):
+        value = _LOWER[seed] + (above / 100 if run.name == 'one' else 0)
+        lines.append(f'{run.name},{run.key},{seed},{_COLUMN},{value}')
+    (tmp_path / 'cifar.csv').write_text('\n'.join(lines))
+    return [page.text(full, tmp_path) for full in (False, True)]
+
+  return made
 
 
 def test_the_short_page_has_a_line_for_each_claim(pages):
-  short, _ = pages
-  assert '\n- digits (1): not run 1\n- cifar (2): agrees 1, other protocol 1\n' in short
+  short, _ = pages(10, 12, 14)
+  # t^2 = 108, and 75 of the ten points from 12 to 2; of the 18 to 30 it is larger, and
+  # the largest p counts.
+  assert (1 - math.sqrt(108 / 110)) / 2 == pytest.approx(0.005, abs=5e-4)
+  assert (1 + math.sqrt(75 / 77)) / 2 == pytest.approx(0.993, abs=5e-4)
+  assert '\n- digits (1): not run 1\n- cifar (2): agrees 1; refuted 1\n' in short
+  assert '\n- all (3): agrees 1; not run 1; refuted 1\n' in short
+  # The claim that is not run has no p.
+  assert '\n1 of the 1 agreements survive' in short
+  assert '\n2 tests at 5 %;' in short
   assert (
     '\n## P\n\nA paper\n\n'
-    '| claim | shown in | sentence | digits | cifar |\n'
-    '| --- | --- | --- | --- | --- |\n'
-    '| `c` | Table 9 | One is better. | not run | agrees |\n'
-    '| `other` | T | S. |  | other protocol |\n'
+    '| claim | shown in | sentence | digits | cifar | protocol |\n'
+    '| --- | --- | --- | --- | --- | --- |\n'
+    '| `other` | T | S. |  | refuted, p 0.993 | cifar: One |\n'
+    '| `c` | Table 9 | One is better. | not run | agrees, p 0.005 | |\n'
     '\nWithdrawn:\n\n- `gone`: It was not a claim.\n'
   ) in short
 
 
+def test_a_p_that_does_not_survive_the_correction_is_marked(pages):
+  # Mean 9, deviation 5, t^2 = 9.72: p is above half of 0.05. The other claim's is 0.9.
+  short, _ = pages(4, 9, 14)
+  assert (1 - math.sqrt(9.72 / 11.72)) / 2 == pytest.approx(0.045, abs=5e-4)
+  assert '| agrees, p 0.045 † | |\n' in short
+  assert '\n0 of the 1 agreements survive' in short
+
+
+def test_claims_are_in_the_order_of_verdict_then_p_by_the_weaker_budget():
+  for paper in page.text(full=False).split('\n## ')[1:]:
+    rows = [line.split(' | ') for line in paper.splitlines() if line.startswith('| `')]
+    keys = []
+    for row in rows:
+      cells = [each.strip(' †').split(', p ') for each in row[3:5] if each]
+      keys.append(
+        max((verdicts.VERDICTS.index(v), float(p.strip('< '))) for v, p in cells)
+      )
+    assert len(keys) > 5
+    assert keys == sorted(keys)
+
+
 def test_the_page_of_the_site_has_all_figures(pages):
-  _, full = pages
+  _, full = pages(10, 12, 14)
   # Means 0.52 and 0.64; deviations 2, and that of 60, 64 and 68: 4.
   assert '| one | 64.0 ± 4.0 | `linear/10%/accuracy` | `one` |\n' in full
   assert '| two | 52.0 ± 2.0 | `linear/10%/accuracy` | `two_4` |\n' in full
-  # 2.92 standard errors of 1.1547; a quarter of 12.3; a tenth of 12.
-  assert '| one - two | 12.3 | at least 3.1 | 12.0 ± 3.4 | yes |\n' in full
-  assert '| one - two |  | within 1.2 | 12.0 ± 3.4 | the reverse |\n' in full
-  said = '**cifar, 3 seeds: other protocol.** One is larger. It is.'
-  assert f'\n{said}\n\nProtocol: Smaller.\n' in full
+  # 2.92 standard errors of 1.1547; (1 - sqrt(243 / 245)) / 2 = 0.002.
+  assert '| one - two | 12.3 | 12.0 ± 3.4 | agrees, p 0.005 |\n' in full
+  assert '| level: one - two | 30.0 | 12.0 ± 3.4 | agrees, p 0.002 |\n' in full
+  assert '| level: one - two |  | 12.0 ± 3.4 | refuted, p 0.993 |\n' in full
+  said = '**cifar, 3 seeds: refuted, p 0.993.** It is.\n\nProtocol: Smaller. It depends'
+  assert f'\n{said} on this: One. It is larger. Bounds: one; two.\n' in full
   assert '- `gone`: It was not a claim.\n' in full
   assert (
     '\n    python -m binaries.fake --task=cifar10 --rounds=3 --accuracy=0.75\n' in full
   )
   # Not run on digits.
   assert '| one |  | `linear/10%/accuracy` | `one` |\n' in full
-  assert '| one - two | 12.3 |  |  |  |\n' in full
+  assert '| one - two | 12.3 |  |  |\n' in full

@@ -165,7 +165,7 @@ def test_the_cost_is_said_and_refused_before_anything_runs(folder, capsys):
   ('option', 'said'),
   [
     ('--methods=none', "methods has 'none'; it must be one of centralized, "),
-    ('--seeds=4', 'seeds is 4; it must be a whole number from 0 to 3.'),
+    ('--seeds=4', 'seeds is 4; it must be between 0 and 3.'),
     ('--data=emoji=/', 'a task of cifar10, digits, ham10000'),
   ],
 )
