@@ -17,7 +17,6 @@ from tests import forked
 from tests.runs import loop_test
 from tests.runs import toy
 from tff_ssl.execution import contexts
-from tff_ssl.execution import internals
 from tff_ssl.execution import resources
 
 _VECTOR = tff.TensorType(np.float32, [2])
@@ -365,13 +364,9 @@ def test_killed_and_resumed_it_ends_with_the_same_bytes(tmp_path):
   assert killed == whole
 
 
-def test_without_the_graphs_of_tff_a_sentence_says_so(monkeypatch):
-  monkeypatch.setattr(internals, 'TENSORFLOW', 'graph')
-  with (
-    contexts.in_process('cpu', optimize_graphs=False),
-    pytest.raises(ValueError, match='kind tensorflow; in_process takes only graph'),
-  ):
-    _visit(np.ones(2, np.float32), _datasets([1])[0])
+def test_a_part_that_is_not_of_tensorflow_is_named(execution):
+  with pytest.raises(ValueError, match='kind xla; in_process takes only tensorflow'):
+    tff.jax.computation(lambda x: x + 1, np.float32)(1.0)
 
 
 @pytest.mark.parametrize('prepares', [True, False])
