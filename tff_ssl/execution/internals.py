@@ -11,10 +11,12 @@ Nothing else in this project uses them (tests/floors_test.py).
 - The TensorFlow graph in a local computation.
 """
 
+import contextlib
 import dataclasses
 import functools
 from typing import Any, NamedTuple
 
+import grpc
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -26,6 +28,8 @@ from tensorflow_federated.python.core.impl.types import type_serialization
 
 # How many types are remembered: some megabytes.
 _MOST_TYPES = 8192
+# What a call raises where the worker, or the channel to it, is closed.
+_GONE = (tff.framework.RetryableError, grpc.RpcError, ValueError)
 # The kind of computations that hold a graph.
 _TENSORFLOW = 'tensorflow'
 _read_type = type_serialization.deserialize_type
@@ -48,6 +52,15 @@ class RemoteExecutor(tff.framework.RemoteExecutor):
     fill(request.value, value, type_spec)
     response = self._stub.create_value(request)
     return remote_executor.RemoteValue(response.value_ref, type_spec, self)
+
+  def _dispose(self, *arguments: Any) -> None:
+    # Nobody waits for this call, and a worker that is gone holds no values.
+    with contextlib.suppress(*_GONE):
+      super()._dispose(*arguments)
+
+  def _clear_executor(self) -> None:
+    with contextlib.suppress(*_GONE):
+      super()._clear_executor()
 
 
 def remember_types() -> None:
