@@ -49,7 +49,7 @@ def test_no_worker_is_left_by_a_process_that_exits():
   process = forked.Process('tests.execution.unclosed')
   printed, said = process.communicate()
   assert process.returncode == 0, said
-  assert processes.gone(int(printed))
+  processes.wait_for(lambda: processes.has_ended(int(printed)))
 
 
 def test_a_call_outside_of_any_context_says_what_is_missing():
@@ -71,7 +71,7 @@ def test_leaving_the_block_by_an_error_ends_worker_and_context():
     return execution
 
   execution = in_thread(use)
-  assert processes.gone(execution.worker_pid, seconds=0)
+  assert processes.has_ended(execution.worker_pid)
   execution.close()
 
 
@@ -106,9 +106,9 @@ def test_the_default_that_a_program_had_set_is_there_again():
 def test_the_worker_outlives_the_thread_that_opened_it():
   execution = in_thread(lambda: contexts.local(concurrency=1))
   time.sleep(0.1)
-  assert not processes.gone(execution.worker_pid, seconds=0)
+  assert not processes.has_ended(execution.worker_pid)
   execution.close()
-  assert processes.gone(execution.worker_pid, seconds=0)
+  assert processes.has_ended(execution.worker_pid)
 
 
 def test_a_worker_that_dies_is_an_error_and_not_a_hang(tmp_path):
