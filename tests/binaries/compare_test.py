@@ -2,8 +2,6 @@ import contextlib
 import dataclasses
 import json
 import shlex
-import subprocess
-import sys
 import typing
 from unittest import mock
 
@@ -272,7 +270,7 @@ def test_as_a_program_it_has_its_own_flags_alone(runs):
 
 def test_starts_without_tensorflow():
   code = 'import sys, binaries.compare; sys.exit("tensorflow" in sys.modules)'
-  subprocess.run([sys.executable, '-c', code], cwd=launch.ROOT, check=True)
+  assert launch.python(code).returncode == 0
 
 
 def test_it_has_few_flags():

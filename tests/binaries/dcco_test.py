@@ -1,6 +1,4 @@
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -51,13 +49,7 @@ for package in ('binaries', 'binaries.building', 'tff_ssl.algorithms'):
 
 @pytest.mark.long
 def test_it_imports_no_other_family():
-  ended = subprocess.run(
-    [sys.executable, '-c', IMPORTS],
-    cwd=launch.ROOT,
-    capture_output=True,
-    text=True,
-    check=True,
-  )
+  ended = launch.python(IMPORTS, check=True)
   programs, building, algorithms = map(str.split, ended.stdout.splitlines())
   assert programs == ['building', 'config', 'dcco', 'experiment', 'launching']
   families = {each.family for each in config_programs.all_methods().values()}
@@ -112,14 +104,8 @@ def test_encoder_is_loaded_with_tensorflow_alone(runs, tmp_path):
   path = runs['dcco'].folder / 'encoder.keras'
   images = np.random.default_rng(0).random((3, 8, 8, 1)).astype(np.float32)
   np.save(tmp_path / 'images.npy', images)
-  subprocess.run(
-    [sys.executable, '-c', LOAD, path, tmp_path / 'out.npy', tmp_path / 'images.npy'],
-    cwd=tmp_path,
-    env={'PATH': ''},
-    check=True,
-    capture_output=True,
-    timeout=120,
-  )
+  files = path, tmp_path / 'out.npy', tmp_path / 'images.npy'
+  launch.python(LOAD, *files, cwd=tmp_path, env={'PATH': ''}, check=True)
   features = np.load(tmp_path / 'out.npy')
   encoder = encoder_registry.build_encoder('conv2', (8, 8, 1), 0.125)
   _, params = checkpoints.read_newest(

@@ -3,8 +3,6 @@
 import importlib
 import os
 import re
-import subprocess
-import sys
 
 import pytest
 
@@ -56,8 +54,8 @@ for module, line in (
   (dcco, '--partition=foo'),
   (dcco, '--evaluation=methods=kn'),
   (dcco, '--aggregation=private:update_clip=1'),
-  (dcco, f'--init_from={__file__}'),
-  (dcco, f'--run_dir={__file__}'),
+  (dcco, '--init_from=notes.txt'),
+  (dcco, '--run_dir=notes.txt'),
   (dcco, '--encoder=torch_resnet18 --init_from=short.safetensors'),
   (dcco, '--encoder=resnet18 --init_from=short.safetensors'),
   (partition, '--task=digit'),
@@ -73,23 +71,17 @@ sys.exit('tensorflow' in sys.modules or 'tensorflow_federated' in sys.modules)
 
 
 def test_wrong_names_and_files_for_folders_need_no_tensorflow(tmp_path):
-  (tmp_path / 'names.py').write_text(_NAMES)
+  (tmp_path / 'notes.txt').touch()
   (tmp_path / 'short.safetensors').write_bytes(b'1234')
-  ended = subprocess.run(
-    [sys.executable, tmp_path / 'names.py'],
-    env={**os.environ, 'PYTHONPATH': str(launch.ROOT)},
-    cwd=tmp_path,
-    capture_output=True,
-    text=True,
-    check=True,
-  )
+  where = {'cwd': tmp_path, 'env': {**os.environ, 'PYTHONPATH': str(launch.ROOT)}}
+  ended = launch.python(_NAMES, **where, check=True)
   said = [
     "task is 'digit'; .*Did you mean digits?",
     "The partition is 'foo': it has the unknown kind 'foo'; it must be one of",
     "methods of --evaluation has 'kn'; .*Did you mean knn?",
     '--aggregation=private is given without epsilon',
-    'names.py.*, which is a file; it must be the folder of a run',
-    'names.py is a file; it must be a folder',
+    'notes.txt.*, which is a file; it must be the folder of a run',
+    'notes.txt is a file; it must be a folder',
     'short.safetensors has 4 bytes; it must have at least 8.',
     'with --encoder=resnet18; weights of PyTorch need one of torch_resnet18, ',
     "task is 'digit'",
@@ -98,7 +90,7 @@ def test_wrong_names_and_files_for_folders_need_no_tensorflow(tmp_path):
   for line, pattern in zip(ended.stdout.splitlines(), said, strict=True):
     assert re.search(pattern, line), line
   left = {path.name for path in tmp_path.iterdir()}
-  assert left == {'names.py', 'short.safetensors'}
+  assert left == {'notes.txt', 'short.safetensors'}
 
 
 def test_more_clients_than_there_are_is_refused_before_the_folder_is_made(tmp_path):

@@ -4,8 +4,6 @@ from concurrent import futures
 import os
 import signal
 import subprocess
-import sys
-import time
 
 import psutil
 import pytest
@@ -14,16 +12,9 @@ from binaries.launching import forks
 from binaries.launching import job_runner
 from tests import forked
 from tests.binaries import launch
+from tests.execution import processes
 
 _SLEEPER = 'tests.binaries.sleeper'
-
-
-def _wait(condition):
-  deadline = time.monotonic() + 60
-  while not (found := condition()):
-    assert time.monotonic() < deadline
-    time.sleep(0.01)
-  return found
 
 
 def test_a_forked_program_is_a_process(tmp_path):
@@ -59,11 +50,8 @@ def test_a_process_ends_if_its_parent_ended_before_the_kernel_was_asked():
     'print("alive")',
   )
   # It returns when both have closed standard output.
-  ended = subprocess.run(
-    [sys.executable, '-c', '\n'.join(orphan)], capture_output=True, timeout=60
-  )
-  assert ended.returncode == 0
-  assert (ended.stdout, ended.stderr) == (b'', b'')
+  ended = launch.python('\n'.join(orphan))
+  assert (ended.returncode, ended.stdout, ended.stderr) == (0, '', '')
 
 
 @pytest.fixture
@@ -72,7 +60,7 @@ def sleeper(tmp_path):
   log = tmp_path / 'log'
   log.write_text('before\n')
   process = forks.Process([_SLEEPER, str(tmp_path)], str(log), nice=1)
-  _wait(lambda: [*tmp_path.glob('*.pid')])
+  processes.wait_for(lambda: [*tmp_path.glob('*.pid')])
   yield process
   process.kill()
 
@@ -104,7 +92,7 @@ def test_forked_programs_end_with_the_server(sleeper):
   server = psutil.Process(sleeper.pid).ppid()
   assert server != os.getpid()
   os.kill(server, signal.SIGKILL)
-  _wait(lambda: not launch.is_alive(sleeper.pid))
+  processes.wait_for(lambda: processes.has_ended(sleeper.pid))
   assert sleeper.wait(60) != 0
   assert forked.Process('tests.binaries.draws').wait(60) == 0
 

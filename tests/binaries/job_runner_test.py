@@ -1,19 +1,17 @@
 """Programs that run side by side are never left behind."""
 
 import os
-import pathlib
 import signal
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
 
 from tests.binaries import launch
+from tests.execution import processes
 
 pytestmark = pytest.mark.forks
-_ROOT = pathlib.Path(__file__).parents[2]
 _RUNS_FOREVER = """
 import dataclasses, pathlib, signal, sys
 from binaries.launching import forks, job_runner, stopping
@@ -43,14 +41,11 @@ stopping.interruptible(lambda: Runner(2).run(jobs), '')
 def test_no_run_is_left_however_it_ends(tmp_path, number, how):
   process = subprocess.Popen(
     [sys.executable, '-c', _RUNS_FOREVER, str(tmp_path), how],
-    cwd=_ROOT,
+    cwd=launch.ROOT,
     stderr=subprocess.DEVNULL,
   )
-  deadline = time.monotonic() + 60
-  while len(pids := [int(p.stem) for p in tmp_path.glob('*.pid')]) < 2:
-    assert process.poll() is None
-    assert time.monotonic() < deadline
-    time.sleep(0.02)
+  processes.wait_for(lambda: len([*tmp_path.glob('*.pid')]) == 2)
+  pids = [int(path.stem) for path in tmp_path.glob('*.pid')]
   # They are nice, and in sessions of their own, where Ctrl-C does not come twice.
   assert [os.getpriority(os.PRIO_PROCESS, pid) for pid in pids] == [
     min(19, os.getpriority(os.PRIO_PROCESS, 0) + 10)
@@ -61,6 +56,4 @@ def test_no_run_is_left_however_it_ends(tmp_path, number, how):
   assert len(pids) == 2 + (how == 'forked')
   process.send_signal(number)
   process.wait(60)
-  while alive := [pid for pid in pids if launch.is_alive(pid)]:
-    assert time.monotonic() < deadline, alive
-    time.sleep(0.02)
+  processes.wait_for(lambda: all(map(processes.has_ended, pids)))

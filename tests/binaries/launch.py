@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests import forked
 
@@ -71,6 +71,18 @@ def start(
   )
 
 
+def python(code: str, *arguments: str, **options: Any) -> subprocess.CompletedProcess:
+  """Runs code at the root of the checkout; returns the process, with what it printed.
+
+  Args:
+    code: A program.
+    *arguments: Its command line.
+    **options: Of `subprocess.run`, besides those or in their place.
+  """
+  usual = {'cwd': ROOT, 'capture_output': True, 'text': True, 'timeout': SECONDS}
+  return subprocess.run([sys.executable, '-c', code, *arguments], **usual | options)
+
+
 def fork_quickly(binary: str, *flags: str) -> forked.Process:
   """Starts it where TensorFlow is imported, without optimized graphs: see `quick`."""
   return forked.Process('tests.quick', binary, *flags)
@@ -111,12 +123,3 @@ def wait_for_rows(process: Process, folder: pathlib.Path, count: int) -> None:
     assert process.poll() is None, process.communicate()[1]
     assert time.monotonic() < deadline
     time.sleep(0.002)
-
-
-def is_alive(pid: int) -> bool:
-  """Returns whether a process is there and has not ended."""
-  try:
-    state = pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0]
-  except OSError:
-    return False
-  return state != 'Z'

@@ -3,7 +3,6 @@ import os
 import pathlib
 import re
 import signal
-import subprocess
 import sys
 import time
 
@@ -51,14 +50,7 @@ print(*{{'tensorflow', 'numpy', 'pandas', 'matplotlib', 'tff_ssl.algorithms'}} &
   *sys.modules
 }})
 """
-  ended = subprocess.run(
-    [sys.executable, '-c', code],
-    cwd=launch.ROOT,
-    capture_output=True,
-    text=True,
-    check=True,
-  )
-  assert ended.stdout == '\n'
+  assert launch.python(code, check=True).stdout == '\n'
 
 
 # How it is asked for, and what it lists: command_line_test.
@@ -150,25 +142,15 @@ for flags in (['--run_dir=x'], []):
 )
 def test_signals_before_the_program_begins(argv, name, expected):
   code = _STOPS.format(argv=argv, name=name)
-  ended = subprocess.run(
-    [sys.executable, '-c', code],
-    cwd=launch.ROOT,
-    capture_output=True,
-    text=True,
-    preexec_fn=launch.heed_ctrl_c,
-  )
+  ended = launch.python(code, preexec_fn=launch.heed_ctrl_c)
   assert ended.returncode == expected[0]
   assert ended.stderr.strip().startswith(expected[1])
   assert ended.stderr.strip().count('\n') == 0
 
 
 def test_a_signal_at_any_line_of_the_start_and_the_end_is_one_line():
-  subprocess.run(
-    [sys.executable, '-c', _STOPS_ANYWHERE],
-    cwd=launch.ROOT,
-    preexec_fn=launch.heed_ctrl_c,
-    check=True,
-  )
+  ended = launch.python(_STOPS_ANYWHERE, preexec_fn=launch.heed_ctrl_c)
+  assert ended.returncode == 0, ended.stderr
 
 
 def test_unencodable_characters_are_printed_as_escapes():
@@ -181,15 +163,8 @@ main = types.SimpleNamespace(
 )
 program.start(main, ['dcco', '--run_dir=x'])
 """
-  ended = subprocess.run(
-    [sys.executable, '-c', code],
-    cwd=launch.ROOT,
-    env={**os.environ, 'PYTHONIOENCODING': 'utf-8:strict'},
-    capture_output=True,
-    text=True,
-    check=True,
-  )
-  assert ended.stdout == '\\udce4\n'
+  strict = {**os.environ, 'PYTHONIOENCODING': 'utf-8:strict'}
+  assert launch.python(code, env=strict, check=True).stdout == '\\udce4\n'
 
 
 def test_ctrl_c_while_it_imports_is_one_line(tmp_path):
@@ -245,9 +220,7 @@ def another():
   raise AttributeError('there is no _type_spec')
 program.run_checked({how}, resumes={how == 'another'})
 """
-  process = subprocess.run(
-    [sys.executable, '-c', code], cwd=launch.ROOT, capture_output=True, text=True
-  )
+  process = launch.python(code)
   assert process.returncode == 143
   assert process.stderr.strip() == said
 

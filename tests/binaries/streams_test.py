@@ -36,12 +36,9 @@ class Options:
 @pytest.mark.parametrize('closed', [(0,), (1,), (2,), (0, 1, 2)])
 def test_no_file_takes_the_place_of_a_closed_stream(tmp_path, closed):
   path = tmp_path / 'file'
-  ended = subprocess.run(
-    [sys.executable, '-c', _WRITES.format(path=str(path))],
-    cwd=launch.ROOT,
+  ended = launch.python(
+    _WRITES.format(path=str(path)),
     input='',
-    capture_output=True,
-    text=True,
     preexec_fn=lambda: [os.close(number) for number in closed],
   )
   assert ended.returncode == 0
@@ -87,9 +84,7 @@ def main(options):
   raise ValueError({name!r} + ' is\\n bad')
 program.run_module('__main__')
 """
-  ended = subprocess.run(
-    [sys.executable, '-c', code], cwd=launch.ROOT, capture_output=True, text=True
-  )
+  ended = launch.python(code)
   shown = r'\x1b[2J\u202egnp.exe\x9b1m'
   assert ended.stdout == f'ok\tok {shown}\n'
   first, logged, last = ended.stderr.splitlines()

@@ -1,9 +1,6 @@
 import os
-import pathlib
 import queue
 import signal
-import subprocess
-import sys
 import threading
 import time
 
@@ -14,8 +11,6 @@ import tensorflow_federated as tff
 from tests import forked
 from tests.execution import processes
 from tff_ssl.execution import contexts
-
-ROOT = pathlib.Path(__file__).parents[2]
 
 
 def in_thread(function):
@@ -51,28 +46,10 @@ def two_dependent_sums():
 
 def test_no_worker_is_left_by_a_process_that_exits():
   """SIGTERM and SIGKILL: loop_test.py, which starts processes for them anyway."""
-  process = forked.Process('tests.execution.unclosed', '0')
+  process = forked.Process('tests.execution.unclosed')
   printed, said = process.communicate()
   assert process.returncode == 0, said
-  assert processes.gone(int(printed))
-
-
-# It unwinds an interpreter to its end; a process that was forked ends at once.
-@pytest.mark.long
-def test_no_worker_is_left_by_sigint():
-  process = subprocess.Popen(
-    [sys.executable, '-m', 'tests.execution.unclosed', '60'],
-    stdout=subprocess.PIPE,
-    stderr=subprocess.DEVNULL,
-    text=True,
-    cwd=ROOT,
-  )
-  worker_pid = int(process.stdout.readline())
-  process.send_signal(signal.SIGINT)
-  # Returns at the end of the pipe: a worker that held it open would block here.
-  process.communicate(timeout=120)
-  assert process.returncode == -signal.SIGINT
-  assert processes.gone(worker_pid)
+  processes.wait_for(lambda: processes.has_ended(int(printed)))
 
 
 def test_a_call_outside_of_any_context_says_what_is_missing():
@@ -84,16 +61,17 @@ def test_a_call_outside_of_any_context_says_what_is_missing():
   in_thread(use)
 
 
-def test_leaving_the_block_ends_worker_and_context():
+def test_leaving_the_block_by_an_error_ends_worker_and_context():
   def use():
-    with contexts.local(concurrency=1) as execution:
+    with pytest.raises(ZeroDivisionError), contexts.local(concurrency=1) as execution:
       assert two_dependent_sums()([1, 2]) == 9
+      raise ZeroDivisionError
     with pytest.raises(RuntimeError, match='No default context'):
       two_dependent_sums()([1, 2])
     return execution
 
   execution = in_thread(use)
-  assert processes.gone(execution.worker_pid, seconds=0)
+  assert processes.has_ended(execution.worker_pid)
   execution.close()
 
 
@@ -125,25 +103,12 @@ def test_the_default_that_a_program_had_set_is_there_again():
   in_thread(use)
 
 
-def test_an_exception_ends_the_worker():
-  pids = []
-
-  def use():
-    with contexts.local(concurrency=1) as execution:
-      pids.append(execution.worker_pid)
-      raise ZeroDivisionError
-
-  with pytest.raises(ZeroDivisionError):
-    in_thread(use)
-  assert processes.gone(pids[0], seconds=0)
-
-
 def test_the_worker_outlives_the_thread_that_opened_it():
   execution = in_thread(lambda: contexts.local(concurrency=1))
   time.sleep(0.1)
-  assert not processes.gone(execution.worker_pid, seconds=0)
+  assert not processes.has_ended(execution.worker_pid)
   execution.close()
-  assert processes.gone(execution.worker_pid, seconds=0)
+  assert processes.has_ended(execution.worker_pid)
 
 
 def test_a_worker_that_dies_is_an_error_and_not_a_hang(tmp_path):
@@ -165,14 +130,20 @@ def test_more_cohort_sizes_than_executors_kept(worker_context):
       assert computation([1] * clients) == clients * (clients + 1), repeat
 
 
-def test_resources_of_driver_and_worker(worker_context):
-  before = worker_context.cpu_seconds()
+@pytest.mark.parametrize(
+  ('kind', 'names'), [('worker', ['driver', 'worker']), ('tff', ['driver'])]
+)
+def test_resources_are_of_driver_and_worker(request, kind, names):
+  context = request.getfixturevalue(f'{kind}_context')
+  before = context.cpu_seconds()
   two_dependent_sums()([1, 2])
-  after = worker_context.cpu_seconds()
-  memory, peak = worker_context.memory(), worker_context.peak_memory()
-  for name in ('driver', 'worker'):
+  after = context.cpu_seconds()
+  memory, peak = context.memory(), context.peak_memory()
+  assert [*after] == [*memory] == [*peak] == names
+  for name in names:
     assert after[name] >= before[name]
     assert 0 < memory[name] <= peak[name]
+  assert (context.worker_pid is None) == (kind == 'tff')
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,8 @@ The messages that are sent to the worker are TFF's own, to the byte.
 """
 
 import collections
-import importlib
 import importlib.util
 import pathlib
-import sys
 import types
 
 import numpy as np
@@ -100,86 +98,16 @@ def _sum_and_number():
   return each
 
 
-def _check_that_values_arrive():
+def test_values_arrive_in_messages_of_ours(worker_context, monkeypatch):
+  fill, filled = internals.fill, []
+  monkeypatch.setattr(internals, 'fill', lambda *a: filled.append(a[2]) or fill(*a))
   states = [_state(1), _state(2, rows=4)]
   data = [tf.data.Dataset.range(3), tf.data.Dataset.range(5)]
   results = _sum_and_number()(states, data)
   for result, state, total in zip(results, states, (3, 10), strict=True):
     assert result[0] == pytest.approx(state['kept']['kernel'].sum(), rel=1e-5)
     assert (result[1], result[2]) == (state['client'], total)
-
-
-def test_values_arrive_in_messages_of_ours(worker_context):
-  assert internals.fills_messages()
-  _check_that_values_arrive()
-
-
-def _without_module(patch, name):
-  # What `import` finds of a module that is not there.
-  patch.setitem(sys.modules, name, None)
-
-
-def _without_name(patch, module, name):
-  """Hides a name of TFF's module from us alone: TFF needs it itself."""
-  original = importlib.import_module(module)
-  hidden = {key: each for key, each in vars(original).items() if key != name}
-  other = type(sys)(module)
-  vars(other).update(hidden)
-  patch.setitem(sys.modules, module, other)
-
-
-def _without_fields(patch):
-  def fill(*_):
-    raise AttributeError('array')
-
-  patch.setattr(internals, '_fill_array', fill)
-
-
-_MISSING = {
-  'messages': lambda p: _without_module(p, internals.MESSAGES),
-  'executor': lambda p: _without_module(p, internals.EXECUTOR),
-  'request': lambda p: _without_name(p, internals.MESSAGES, 'CreateValueRequest'),
-  'reference': lambda p: _without_name(p, internals.EXECUTOR, 'RemoteValue'),
-  'fields': _without_fields,
-  'attributes': lambda p: p.setattr(internals, '_ATTRIBUTES', ('_no_such_thing',)),
-}
-
-
-@pytest.fixture
-def missing(monkeypatch):
-  """Makes something of TFF missing, and all of it there again."""
-
-  def remove(what):
-    _MISSING[what](monkeypatch)
-    internals.fills_messages.cache_clear()
-
-  yield remove
-  monkeypatch.undo()
-  internals.fills_messages.cache_clear()
-
-
-@pytest.mark.parametrize('what', _MISSING)
-def test_values_arrive_without_the_internals(
-  worker_context, missing, monkeypatch, what
-):
-  missing(what)
-  sent = []
-  fill = internals.fill
-  monkeypatch.setattr(internals, 'fill', lambda *a: sent.append(a) or fill(*a))
-  assert internals.fills_messages() == (what == 'attributes')
-  sent.clear()
-
-  _check_that_values_arrive()
-
-  assert sent == []
-
-
-def test_messages_that_are_not_those_of_tff_are_not_sent(missing, monkeypatch):
-  # As of a field that a later TFF fills and this project does not.
-  monkeypatch.setattr(internals, 'fill', lambda message, *_: message.SetInParent())
-  internals.fills_messages.cache_clear()
-
-  assert not internals.fills_messages()
+  assert sum(each.is_equivalent_to(_STATE) for each in filled) == 2
 
 
 def test_the_worker_is_that_of_the_wheel():
@@ -213,14 +141,6 @@ def test_without_any_worker_a_sentence_says_so(tmp_path, monkeypatch):
     contexts.local(concurrency=1)
 
 
-def test_graphs_that_are_kept_in_another_way_are_refused_in_a_sentence():
-  class Block:
-    proto = object()
-
-  with pytest.raises(RuntimeError, match=r'differently from 0\.87 \(.*worker'):
-    internals.graph_of(Block())
-
-
 def _types():
   return {
     'state': _STATE,
@@ -236,36 +156,14 @@ def _types():
   }
 
 
-def test_types_are_remembered_as_tff_reads_them(monkeypatch):
-  module = importlib.import_module(internals.TYPES)
-  with contexts.in_process('cpu', optimize_graphs=False):
-    read = module.deserialize_type.read
-  # As it is where nothing has been remembered, at no level.
-  monkeypatch.setattr(module, 'deserialize_type', read)
-  assert internals.remember_types()
-  fresh = module.deserialize_type
-  assert fresh is not read
+def test_types_are_remembered_as_tff_reads_them(tff_context):
+  of_tff = internals.type_serialization
   for name, type_spec in _types().items():
-    message = module.serialize_type(type_spec)
-    assert fresh(message) == read(message), name
+    message = of_tff.serialize_type(type_spec)
+    read = of_tff.deserialize_type(message)
+    assert read == internals._read_type(message), name
     # Containers of Python's are not sent.
-    assert fresh(message).is_equivalent_to(type_spec), name
-    assert fresh(message) is fresh(message), name
-  # Once is enough.
-  assert internals.remember_types()
-  assert module.deserialize_type is fresh
-
-
-def test_only_so_many_types_are_remembered(monkeypatch):
-  module = importlib.import_module(internals.TYPES)
-  monkeypatch.setattr(internals, '_MOST_TYPES', 3)
-  read = internals.Remembering(module.deserialize_type)
-  for size in (*range(5), 0):
-    type_spec = tff.TensorType(np.int32, [size])
-    assert read(module.serialize_type(type_spec)) == type_spec
-    assert len(read.known) <= 3
-
-
-def test_types_are_not_remembered_if_tff_reads_them_elsewhere(monkeypatch):
-  monkeypatch.setattr(internals, 'TYPES', 'tensorflow_federated.elsewhere')
-  assert not internals.remember_types()
+    assert read.is_equivalent_to(type_spec), name
+    assert of_tff.deserialize_type(message) is read, name
+  # Some megabytes.
+  assert internals._type_of.cache_info().maxsize == 8192

@@ -1,25 +1,27 @@
-"""Whether processes have ended."""
+"""Waiting for what other processes do, and whether they have ended."""
 
+from collections.abc import Callable
 import time
+from typing import Any
 
 import psutil
 
 
-def gone(pid: int, seconds: float = 5.0) -> bool:
-  """Returns whether the process ends within the time.
-
-  A zombie has ended: in a container, nobody may be there to collect orphans.
-  """
+def wait_for(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
+  """Returns what a condition gives once that is true; fails if it takes too long."""
   deadline = time.monotonic() + seconds
-  while _runs(pid):
-    if time.monotonic() > deadline:
-      return False
-    time.sleep(0.02)
-  return True
+  while not (found := condition()):
+    assert time.monotonic() < deadline
+    time.sleep(0.01)
+  return found
 
 
-def _runs(pid: int) -> bool:
+def has_ended(pid: int) -> bool:
+  """Returns whether a process has ended.
+
+  A zombie has: in a container, nobody may be there to collect orphans.
+  """
   try:
-    return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
   except psutil.NoSuchProcess:
-    return False
+    return True

@@ -3,13 +3,13 @@
 import pathlib
 import signal
 import subprocess
-import time
 
 import psutil
 import pytest
 import ray
 
 from binaries.launching import job_runner
+from tests.execution import processes
 from tff_ssl.execution import ray_programs
 
 # Leaves a folder as a run does: what it began with, and one round more.
@@ -50,10 +50,7 @@ def test_a_run_on_a_cluster_is_ended(cluster, tmp_path, way):
   folder, path = tmp_path / 'run', tmp_path / 'run.log'
   path.touch()
   process = ray_programs.Process(job_runner.start, _arguments(folder, 600), path)
-  deadline = time.monotonic() + 60
-  while not path.read_text():
-    assert time.monotonic() < deadline
-    time.sleep(0.05)
+  processes.wait_for(path.read_text)
   with pytest.raises(subprocess.TimeoutExpired):
     process.wait(0.1)
   (run,) = (

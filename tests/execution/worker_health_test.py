@@ -7,6 +7,7 @@ import time
 import pytest
 import tensorflow_federated as tff
 
+from tests.execution import processes
 from tff_ssl.execution import contexts
 from tff_ssl.execution import worker_health
 from tff_ssl.execution import worker_process
@@ -46,9 +47,7 @@ def test_a_worker_that_is_gone_is_given_up_once(impatient):
   worker = worker_process.Worker(1, 1)
   watch = worker_health.Watch(worker.address, silent.append)
   worker.stop()
-  deadline = time.monotonic() + 10
-  while not silent and time.monotonic() < deadline:
-    time.sleep(0.05)
+  processes.wait_for(lambda: silent)
   time.sleep(0.5)
   watch.stop()
   assert len(silent) == 1

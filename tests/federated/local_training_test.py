@@ -239,31 +239,6 @@ def test_the_last_batch_is_left_out(drop_last, objective, n, batch_size, sizes):
   assert int(local_training.num_batches(objective, plan, tensors)) == len(sizes)
 
 
-def test_each_epoch_leaves_out_others():
-  """The same six examples and seed, one epoch and two: another one is left out."""
-  examples = linear_model.examples(6)
-
-  def train(epochs):
-    plan = learning.SgdClients(batch_size=5, epochs=epochs)
-    return linear_model.train(plan, examples, objective=_BatchNorm())[0]
-
-  def steps_from(w):
-    return [
-      linear_model.numpy_epoch(w, examples, np.delete(np.arange(6), left_out), 5)[0]
-      for left_out in range(6)
-    ]
-
-  missing, start = [], linear_model.START
-  for epochs in range(1, 5):
-    after = train(epochs)
-    (found,) = np.flatnonzero(
-      [np.allclose(w, after, rtol=1e-10) for w in steps_from(start)]
-    )
-    missing.append(found)
-    start = after
-  assert len(set(missing)) > 1
-
-
 @pytest.mark.parametrize('accumulate', [2, 3, 8])
 def test_accumulated_gradients_are_the_large_batch(accumulate):
   """Seven examples in batches of two: the last step of an epoch has fewer."""

@@ -6,7 +6,6 @@ import math
 import os
 import pathlib
 import signal
-import time
 
 import numpy as np
 import psutil
@@ -64,14 +63,9 @@ def start(folder, seconds_per_round):
   return process, worker.pid
 
 
-def wait_for_round(folder, round, seconds=60.0):
-  deadline = time.monotonic() + seconds
-  while time.monotonic() < deadline:
-    path = folder / 'metrics.csv'
-    if path.exists() and int(rows(path)[-1]['round']) >= round:
-      return
-    time.sleep(0.01)
-  raise AssertionError(f'round {round} did not come in {seconds} s')
+def wait_for_round(folder, round):
+  path = folder / 'metrics.csv'
+  processes.wait_for(lambda: path.exists() and int(rows(path)[-1]['round']) >= round)
 
 
 def test_metrics_csv(uninterrupted):
@@ -128,7 +122,7 @@ def test_stopped_and_resumed(uninterrupted, tff_context, tmp_path, number):
   wait_for_round(folder, 5)
   process.send_signal(number)
   _, errors = process.communicate(timeout=30)
-  assert processes.gone(worker_pid)
+  processes.wait_for(lambda: processes.has_ended(worker_pid))
   done = int(rows(folder / 'metrics.csv')[-1]['round'])
   assert 5 <= done < toy.ROUNDS
   saved = [path.name for path in sorted((folder / 'checkpoints').iterdir())]

@@ -1,7 +1,6 @@
 """A federated process of four numbers, and a run of it as a process of its own."""
 
 import collections
-import os
 import sys
 import time
 
@@ -105,8 +104,5 @@ def run(folder, execution=None, seconds_per_round=0.0, **flags):
 
 
 if __name__ == '__main__':
-  in_process = sys.argv[3:] == ['in_process']
-  open_context = contexts.in_process if in_process else contexts.local
-  with open_context(concurrency=1) as execution:
-    print(os.getpid(), execution.worker_pid, flush=True)
+  with contexts.local(concurrency=1) as execution:
     run(sys.argv[1], execution, seconds_per_round=float(sys.argv[2]))

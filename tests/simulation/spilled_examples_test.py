@@ -8,7 +8,6 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tests import forked
 from tff_ssl.simulation import spilled_examples
 
 
@@ -41,7 +40,7 @@ def test_no_example_is_an_empty_tensor():
   assert image.shape == (0, 3, 2, 1)
 
 
-def test_files_live_as_long_as_the_data_set():
+def test_files_have_no_names_and_live_as_long_as_the_data_set():
   before = _open_files()
   dataset = spilled_examples.dataset(_arrays())
   assert _open_files() == before + 3
@@ -52,14 +51,6 @@ def test_files_live_as_long_as_the_data_set():
   del derived
   gc.collect()
   assert _open_files() == before
-
-
-def test_a_killed_process_leaves_nothing(tmp_path):
-  done = forked.Process('tests.simulation.spilled', str(tmp_path))
-  done.communicate()
-  assert done.returncode == -9
-  # TensorFlow's own file is the source of a traced function.
-  assert [p for p in tmp_path.iterdir() if p.suffix != '.py'] == []
 
 
 def test_a_worker_reads_more_than_a_message_holds(worker_context):

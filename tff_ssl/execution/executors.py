@@ -122,11 +122,6 @@ class Executors(tff.framework.ExecutorFactory):
     if executor is not None:
       executor.close()
 
-  def close(self) -> None:
-    """Closes all executors."""
-    while self._executors:
-      self._executors.popitem()[1].close()
-
 
 def _key(
   cardinalities: dict[tff.framework.PlacementLiteral, int],

@@ -129,7 +129,8 @@ class InProcess(tff.framework.SyncContext):
     )
     self._compile = _optimized if optimize_graphs else _reduced
     self._clients = client_threads.ClientThreads(len(devices), concurrency)
-    # By the identity of a computation: hashing one would serialise all of it.
+    # Those of computations that are still referenced, by the identity of these: hashing
+    # one would serialise all of it.
     self._programs: dict[int, tuple[Any, interpreter.Interpreter]] = {}
     self._calling = threading.Lock()
     self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
@@ -137,11 +138,6 @@ class InProcess(tff.framework.SyncContext):
     self._result: futures.Future[Any] | None = None
     self._closed = False
     threading.Thread(target=self._work, name='tff_ssl_server', daemon=True).start()
-
-  @property
-  def num_computations(self) -> int:
-    """How many computations have sessions: the ones that are still referenced."""
-    return len(self._programs)
 
   def invoke(self, comp: tff.framework.ConcreteComputation, arg: Any) -> Any:
     """Executes a computation; see `tff.framework.SyncContext`."""

@@ -6,7 +6,6 @@ threads: there the context refuses every call at once and ends nothing.
 
 import collections
 from collections.abc import Callable
-import contextlib
 import os
 import threading
 import time
@@ -127,7 +126,7 @@ class WorkerContext(Context):
     self._lost = ''
     self._executors = executors.Executors(self._make_executor)
     self._channel = grpc.insecure_channel(self.address, executors.CHANNEL_OPTIONS)
-    self._stub = tff.framework.RemoteExecutorGrpcStub(_Channel(self._channel))
+    self._stub = tff.framework.RemoteExecutorGrpcStub(self._channel)
     self._watch: worker_health.Watch | None = None
     try:
       self._wait_until_ready(_CONNECT_SECONDS)
@@ -201,27 +200,6 @@ class WorkerContext(Context):
       raise RuntimeError('the execution context is closed')
     self._wait_until_ready(_RECONNECT_SECONDS)
     return executors.build_executor(self._stub, cardinalities)
-
-
-class _Channel:
-  """A gRPC channel that lets values be freed after it was closed."""
-
-  def __init__(self, channel: grpc.Channel):
-    self._channel = channel
-    self.subscribe = channel.subscribe
-
-  def unary_unary(self, method: str, *arguments: Any, **named: Any) -> Any:
-    """Returns the call of a method."""
-    call = self._channel.unary_unary(method, *arguments, **named)
-    if not method.rpartition('/')[2].startswith('Dispose'):
-      return call
-
-    def freed(request: Any) -> Any:
-      # Nobody waits for this call, and a worker that is gone holds no values.
-      with contextlib.suppress(grpc.RpcError, ValueError):
-        return call(request)
-
-    return freed
 
 
 class _Guarded(tff.framework.SyncContext):

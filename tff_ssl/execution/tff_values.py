@@ -4,7 +4,6 @@ A caller passes arrays, numbers, data sets and Python containers of them. It get
 in the containers that the type names, as from TFF's own contexts.
 """
 
-import collections
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -101,14 +100,12 @@ def from_interpreter(value: Any, type_spec: tff.Type) -> Any:
     type_spec: The type, with containers.
   """
   if isinstance(type_spec, tff.StructType):
-    names = [name for name, _ in tff.structure.iter_elements(type_spec)]
+    members = tff.structure.iter_elements(type_spec)
     elements = [
-      from_interpreter(each, of_each)
-      for each, (_, of_each) in zip(
-        value, tff.structure.iter_elements(type_spec), strict=True
-      )
+      (name, from_interpreter(each, of_each))
+      for each, (name, of_each) in zip(value, members, strict=True)
     ]
-    return _contained(names, elements, getattr(type_spec, 'python_container', None))
+    return tff.types.type_to_py_container(tff.structure.Struct(elements), type_spec)
   if isinstance(type_spec, tff.FederatedType):
     if type_spec.placement is tff.SERVER:
       return from_interpreter(value.value, type_spec.member)
@@ -197,25 +194,11 @@ def _from_leaves(
 ) -> Any:
   if isinstance(type_spec, tff.TensorType):
     return arrays['/'.join(path)]
-  members = [*tff.structure.iter_elements(type_spec)]
-  own = [
-    _from_leaves(member, (*path, name or str(place)), arrays)
-    for place, (name, member) in enumerate(members)
+  elements = [
+    (name, _from_leaves(member, (*path, name or str(place)), arrays))
+    for place, (name, member) in enumerate(tff.structure.iter_elements(type_spec))
   ]
-  container = getattr(type_spec, 'python_container', None)
-  return _contained([name for name, _ in members], own, container)
-
-
-def _contained(names: list[str | None], elements: list[Any], container: Any) -> Any:
-  """Returns elements in a Python container."""
-  if not names or names[0] is None:
-    return tuple(elements) if container is None else container(elements)
-  named = collections.OrderedDict(zip(names, elements, strict=True))
-  if container is None:
-    return named
-  if issubclass(container, dict):
-    return container(named)
-  return container(**named)
+  return tff.types.type_to_py_container(tff.structure.Struct(elements), type_spec)
 
 
 def _elements(value: Any, type_spec: tff.StructType) -> list[Any]:
