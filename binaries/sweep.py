@@ -115,7 +115,7 @@ def main(options: Options) -> None:
   wanted, told = sweeping.jobs(members, options.seeds, out, options.changes, points)
   for flag in ('label', 'vary_axis'):
     sweeping.check_settings(wanted, flag, getattr(options, flag))
-  sweeping.check_against(wanted, options.against)
+  against = sweeping.reference(wanted, options.against)
   sweeping.check(wanted)
   for member in members:
     print(member.describe(), flush=True)
@@ -129,7 +129,8 @@ def main(options: Options) -> None:
     begun = [job.folder for job in wanted if (job.folder / 'metrics.csv').is_file()]
     if begun:
       axis = sweeping.varied(points) or options.vary_axis
-      shown = dataclasses.replace(options, vary=command_line.UNCHANGED, vary_axis=axis)
+      plain = dataclasses.replace(options, vary=command_line.UNCHANGED)
+      shown = dataclasses.replace(plain, vary_axis=axis, against=against)
       # Only now, when there is something to compare: pandas takes a second.
       from binaries.experiment import comparing
 

@@ -95,7 +95,7 @@ def _member(name: str) -> Member:
     raise ValueError(
       f'methods has {name!r}; it must be METHOD, METHOD:OBJECTIVE or OBJECTIVE, '
       f'possibly with PROGRAM: before it, of {", ".join(every)}.'
-      f'{near_names.question(name, every)}'
+      f'{near_names.question(name, every, may_be_own=True)}'
     )
   # A stable sort: of two equal programs, the first one comes first.
   offered.sort(key=lambda each: each.method != next(iter(each.program.rows)))

@@ -22,15 +22,21 @@ from tff_ssl.reporting import titles
 from tff_ssl.runs import own_modules
 from tff_ssl.settings import encoders
 
-# Fields of the problem or of its evaluation, not of a method, whose defaults differ
-# between programs.
+# Fields of the problem, of how clients train or of the evaluation, not of a method,
+# whose defaults differ between programs and objectives.
 _SAME_FOR_ALL = (
   'partition',
   'clients_per_round',
+  'clients',
   'clients.epochs',
+  'clients.batch_size',
+  'clients.schedule',
   'encoder.norm',
+  'objective.projector',
   'evaluation.methods',
 )
+# Clients that take one step have no other optimizer.
+_ONE_STEP = 'steps'
 # Flags whose kinds the names of methods say; their fields may be given.
 _CHOOSERS = ('method', 'objective')
 
@@ -184,17 +190,36 @@ def check_settings(wanted: Sequence[Job], flag: str, names: Sequence[str]) -> No
       raise ValueError(f'{flag} has {name!r}; no run has this setting.{near}')
 
 
-def check_against(wanted: Sequence[Job], against: str | None) -> None:
-  """Refuses a reference of which no run is, before the runs and not after them.
+def reference(wanted: Sequence[Job], against: str | None) -> str | None:
+  """Returns a reference as a comparison names it, before the runs and not after them.
+
+  Args:
+    wanted: The runs.
+    against: A name of --methods, or another name of a method (`titles.names`); None:
+      there is none.
 
   Raises:
-    ValueError: If it begins with the name of no run's method.
+    ValueError: If it is the name of no method of the sweep, or of several.
   """
-  kinds_of = sorted({job.config.method.kind for job in wanted})
-  known = (*kinds_of, *map(titles.of_method, kinds_of))
-  if against is not None and not against.startswith(known):
-    near = near_names.question(against, kinds_of)
-    raise ValueError(f'against has {against!r}; no run has this method.{near}')
+  if against is None:
+    return None
+  by_name = {
+    job.member.name: (job.config.method.kind, job.config.objective.kind)
+    for job in wanted
+  }
+  if any(against.startswith(f'{titles.of_method(*own)}, ') for own in by_name.values()):
+    # A name in print with settings, which only the comparison knows.
+    return against
+  found = [own for own in by_name.values() if titles.is_named(against, *own)]
+  if exact := by_name.get(against):
+    found = [exact]
+  if len(found) != 1:
+    what = 'several methods have this name' if found else 'no run has this method'
+    raise ValueError(
+      f'against has {against!r}; {what}: it must be one of {", ".join(by_name)}.'
+      f'{near_names.question(against, by_name)}'
+    )
+  return sweep_methods.SEPARATOR.join(found[0])
 
 
 def _check_folders(wanted: Sequence[Job]) -> None:
@@ -385,7 +410,8 @@ def _tell_defaults(wanted: Sequence[Job], varied: Collection[str]) -> list[str]:
       settings = job.config.settings()
       if name in settings:
         text = kinds.value_text(settings[name])
-        by_value.setdefault(text, []).append(job.member.name)
+        if text != _ONE_STEP:
+          by_value.setdefault(text, []).append(job.member.name)
     if len(by_value) > 1:
       values = (f'{value} in {", ".join(those)}' for value, those in by_value.items())
       told.append(

@@ -119,8 +119,33 @@ def test_what_a_method_does_not_use_is_left_out_of_its_runs(tmp_path):
   assert [line.partition(' defaults to ')[0] for line in defaults] == [
     '--partition',
     '--clients_per_round',
+    '--clients',
+    'batch_size of --clients',
     'norm of --encoder',
+    'projector of --objective',
   ]
+
+
+@pytest.mark.parametrize(
+  ('against', 'expected'),
+  [
+    ('simclr', 'fedavg:simclr'),
+    ('fedavg_ssl:byol', 'fedavg:byol'),
+    ('byol', 'fedavg:byol'),
+    ('fedavg:byol', 'fedavg:byol'),
+    ('FedAvg + SimCLR', 'fedavg:simclr'),
+    ('FedAvg + SimCLR, rate 0.1', 'FedAvg + SimCLR, rate 0.1'),
+    ('DCCO', 'dcco:cco'),
+    (None, None),
+  ],
+)
+def test_reference_has_the_name_of_the_sweep_or_of_the_table(
+  tmp_path, against, expected
+):
+  wanted, _ = _jobs(['simclr', 'fedavg_ssl:byol', 'dcco'], tmp_path)
+  assert sweeping.reference(wanted, against) == expected
+  with pytest.raises(ValueError, match='several methods have this name: it must be on'):
+    sweeping.reference(wanted, 'fedavg')
 
 
 def test_a_method_that_is_evaluated_otherwise_is_said(tmp_path):
@@ -206,7 +231,7 @@ def test_the_runs_are_those_of_their_commands(tmp_path):
     ),
     (
       [_METHODS, '--against=fed_byl'],
-      "against has 'fed_byl'; no run has this method. Did you mean fed_byol?",
+      "against has 'fed_byl'; no run has this method: it must be one of fed_byol, si",
     ),
     (
       [_METHODS, '--label=method,encodr'],

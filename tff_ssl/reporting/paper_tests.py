@@ -6,6 +6,7 @@ import dataclasses
 import numpy as np
 import pandas as pd
 
+from tff_ssl.computing import kinds
 from tff_ssl.reporting import comparison
 from tff_ssl.reporting import paper
 from tff_ssl.reporting import plain_text
@@ -13,6 +14,7 @@ from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_reader
 from tff_ssl.reporting import significance
 from tff_ssl.reporting import tables
+from tff_ssl.reporting import titles
 
 _REFUSED = (
   'Differences are not tested: that takes two methods of one budget and one norm with '
@@ -58,7 +60,7 @@ def references(
     groups: From `run_groups.group`.
     names: Their names in print.
     peers: From `budgets.peers`.
-    wanted: A name in print or in the table, or the kind of a method; None: none.
+    wanted: A name in print or in the table, or one of `titles.is_named`; None: none.
 
   Returns:
     Of groups with the same number of `peers`, the one that has the name; None: each is
@@ -69,17 +71,22 @@ def references(
   """
   if wanted is None:
     return None
-  found = [
-    k
-    for k, (group, name) in enumerate(zip(groups, names, strict=True))
-    if wanted in (name, group.name, group.counted[0].settings.get(run_reader.METHOD))
-  ]
+  named = [*zip(groups, names, strict=True)]
+  found = [k for k, (own, name) in enumerate(named) if wanted in (name, own.name)]
+  found = found or [k for k, (own, _) in enumerate(named) if _is_of(own, wanted)]
   by_peers = {peers[k]: k for k in found}
   if not found or len(by_peers) < len(found):
     raise ValueError(
       f'against is {wanted!r}; it must be one of the methods {"; ".join(names)}.'
     )
   return by_peers
+
+
+def _is_of(group: run_groups.Group, wanted: str) -> bool:
+  """Returns whether a name is that of a group's method."""
+  settings = group.counted[0].settings
+  kinds_of = (settings.get(each) for each in (run_reader.METHOD, run_reader.OBJECTIVE))
+  return titles.is_named(wanted, *(kinds.value_text(each or '') for each in kinds_of))
 
 
 def find(

@@ -73,3 +73,16 @@ def of_method(method: str, objective: str = '') -> str:
   if objective in ('', own):
     return name
   return f'{name} + {OBJECTIVES.get(objective, objective)}'
+
+
+def is_named(name: str, method: str, objective: str) -> bool:
+  """Returns whether a name is that of a method with an objective.
+
+  Args:
+    name: The name, in print or of the command line: a method, an objective, or both
+      with a colon between them, as in 'fedavg:simclr'.
+    method: The kind of the method.
+    objective: The kind of the objective.
+  """
+  both = of_method(method), of_method(method, objective), f'{method}:{objective}'
+  return name in (method, objective, *both)
