@@ -3,8 +3,11 @@
 import pathlib
 
 _PAGE = pathlib.Path(__file__).parents[2] / 'docs' / 'add_a_method.md'
-# The page's own file: NT-Xent and a pull of the encodings, the objective `mine`.
-OBJECTIVE = _PAGE.read_text().partition('```python\n')[2].partition('```')[0]
+# The files of the page: NT-Xent and a pull of the encodings, the objective `mine`; and
+# the metric `uniformity`.
+OBJECTIVE, METRIC = (
+  block.partition('```')[0] for block in _PAGE.read_text().split('```python\n')[1:3]
+)
 LOSS = '''
 import dataclasses
 from tff_ssl.losses import cco

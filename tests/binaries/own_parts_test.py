@@ -49,10 +49,11 @@ def test_an_objective_a_method_and_metrics_end_to_end(tmp_path):
   given = (
     own_files.write(tmp_path, own_files.OBJECTIVE),
     own_files.write(tmp_path, own_files.METHOD, 'my_method'),
+    own_files.write(tmp_path, own_files.METRIC, 'my_metric'),
   )
   own, known = tmp_path / 'own', tmp_path / 'known'
   flags = ('--method=again', '--objective=mine:temperature=0.3,pull=0', *_SMALL)
-  methods = '--evaluation=methods=knn/constant/tested'
+  methods = '--evaluation=methods=knn/constant/tested/uniformity'
   begun = in_process.finished(fedavg_ssl, *given, *flags, methods, f'--run_dir={own}')
   plain = ('--method=fedavg', '--objective=simclr:temperature=0.3', *_SMALL)
   in_process.finished(
@@ -66,9 +67,11 @@ def test_an_objective_a_method_and_metrics_end_to_end(tmp_path):
   # A fifth of 1,797 digits, of each of which there are about a tenth.
   assert numbers['tested/10%/count'] == 359
   assert 0.08 < numbers['constant/10%/accuracy'] < 0.12
+  # At least -4, which opposite encodings have.
+  assert -4 < numbers['uniformity/10%/potential'] < 0
   assert 'again mine' in begun.stdout
   assert 'tested count' in begun.stdout
-  assert list(_stored(own)['imports']) == ['my_method', 'my_part']
+  assert list(_stored(own)['imports']) == ['my_method', 'my_metric', 'my_part']
 
   asked = in_process.finished(evaluate, *given, f'--run={own}')
   assert 'again mine' in asked.stdout

@@ -3,6 +3,7 @@
 import collections
 import functools
 import itertools
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -166,6 +167,31 @@ def test_absent_class_has_no_recall_and_seed_decides():
   )
   assert first == again and first != other
   assert 'knn/1%/recall/1' not in first and 'knn/1%/recall/2' in first
+
+
+@pytest.mark.parametrize(
+  ('name', 'predicted', 'message'),
+  [
+    ('mine', 29, 'metric mine predicts 29 examples; it must be 30, '),
+    (
+      'yours',
+      30,
+      'metric mine gives no error; its `scores` name it, so it must, in an',
+    ),
+  ],
+)
+def test_a_metric_gives_what_it_says(name, predicted, message):
+  class Mine(methods.Method):
+    scores: ClassVar = {'error': 'less'}
+
+    def run(self, data, labelled):
+      del data, labelled
+      yield methods.Outcome(name, np.zeros(predicted, int), {'error': 1.0})
+
+  Mine.name = 'mine'
+  problem = scores.Problem(examples.lit(60, 1, seed=0), examples.lit(30, 1, seed=1), 3)
+  with pytest.raises(ValueError, match=message):
+    suite.evaluate(_encode, problem, [Mine()])
 
 
 @pytest.mark.parametrize('case_level', [False, True])

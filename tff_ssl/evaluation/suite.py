@@ -155,13 +155,29 @@ def _numbers(
   percent: str,
   labelled: np.ndarray,
 ) -> collections.OrderedDict[str, float]:
-  """Returns a method's numbers by name, with one draw of labels."""
+  """Returns a method's numbers by name, with one draw of labels.
+
+  Raises:
+    ValueError: If it predicts too few examples or too many, or lacks a score.
+  """
   numbers: collections.OrderedDict[str, float] = collections.OrderedDict()
+  count, missing = len(data.test.features), {*method.scores}
   for name, predictions, others in method.run(data, labelled):
     start = f'{name}/{percent}'
     numbers.update((f'{start}/{last}', value) for last, value in others.items())
+    missing -= others.keys() if name == method.name else set()
     if predictions is not None:
+      if len(predictions) != count:
+        raise ValueError(
+          f'The metric {method.name} predicts {len(predictions)} examples; it must be '
+          f'{count}, those of `test.features`.'
+        )
       numbers.update(data.test.score(start, predictions))
+  if missing:
+    raise ValueError(
+      f'The metric {method.name} gives no {", ".join(sorted(missing))}; its `scores` '
+      f'name it, so it must, in an Outcome of the name {method.name}.'
+    )
   return numbers
 
 
