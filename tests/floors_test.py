@@ -24,12 +24,12 @@ _MAX_FUNCTION_LINES = 60
 # parts of one's own (--import), classifiers to hand over and tables for papers, by
 # twice the 1,900 lines that tests gave.
 _BUDGETS = {
-  'tff_ssl': 58_459,
+  'tff_ssl': 58_483,
   'tasks': 9_227,
-  'binaries': 16_302,
+  'binaries': 16_303,
   'carriers': 790,
   'docs': 6_435,
-  'tests': 64_229,
+  'tests': 64_258,
 }
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DRAWS = re.compile(r'tf\.random\.(experimental\.)?(?!stateless|experimental)\w+')

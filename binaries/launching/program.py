@@ -192,9 +192,10 @@ def _end_stopped(number: int, line: str) -> NoReturn:
 
 def _sentence(error: Exception) -> str | None:
   """Returns an error's message in one line; None if it tells a person nothing."""
-  if isinstance(error, ValueError):
+  own = own_modules.described(error)
+  if own is None and isinstance(error, ValueError):
     text = ' '.join(str(error).split())
     return text if text.endswith(('.', '?')) else f'{text}.'
   # Only here: it imports gRPC.
   failures = importlib.import_module('tff_ssl.execution.failures')
-  return failures.sentence(error)
+  return failures.sentence(error) or own

@@ -5,6 +5,7 @@ import hashlib
 import importlib.metadata
 import json
 import pathlib
+import re
 from unittest import mock
 
 import numpy as np
@@ -341,3 +342,31 @@ def test_two_modules_of_one_name_are_refused(tmp_path):
     program.import_own([own_files.write(tmp_path, own_files.OBJECTIVE, 'twin')])
   with pytest.raises(ValueError, match='the file must have another name'):
     program.import_own([own_files.write(tmp_path / 'other', own_files.OBJECTIVE)])
+
+
+_LOSS_IS = 'loss = contrastive'
+
+
+@pytest.mark.parametrize(
+  ('line', 'message'),
+  [
+    ('loss = tf.no_such(f)', "AttributeError in line {} of my_part: module 'tensorfl"),
+    (
+      'loss = tf.zeros([7, 3]) * f',
+      'Dimensions must be equal, .*, in line {} of my_pa',
+    ),
+    (
+      'loss = tf.reduce_mean(f * tf.reduce_sum(g, axis=1))',
+      'InvalidArgumentError, perhaps of my_part: Incompatible shapes: ',
+    ),
+  ],
+)
+def test_a_fault_in_a_loss_is_told_with_its_line(tmp_path, line, message):
+  lines = own_files.OBJECTIVE.splitlines()
+  (place,) = [k for k, each in enumerate(lines) if _LOSS_IS in each]
+  lines[place] = f'    {line}'
+  given = own_files.write(tmp_path, '\n'.join(lines))
+  flags = '--objective=mine', *_SMALL, f'--run_dir={tmp_path}/run'
+  with pytest.raises(Exception) as caught:
+    in_process.call(fedavg_ssl, given, *flags, '--evaluation=methods=knn')
+  assert re.match(message.format(place + 1), program._sentence(caught.value))

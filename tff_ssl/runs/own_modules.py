@@ -30,6 +30,7 @@ STORED = 'imports'
 GROUP = 'tff_ssl.parts'
 _SUFFIX, _NAME = '.py', re.compile(r'[\w.-]{1,100}', re.ASCII)
 _DIGITS = 12
+_CALLS = '--verbosity=1 shows the calls'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,6 +155,29 @@ def _line(error: BaseException, name: str) -> int:
       line = trace.tb_lineno
     trace = trace.tb_next
   return getattr(error, 'lineno', line) or line
+
+
+def described(error: BaseException) -> str | None:
+  """Returns an error in a sentence if a module of one's own may have caused it.
+
+  Args:
+    error: The error.
+
+  Returns:
+    Its message, with the last line of the module that it passed through. An error of
+    TensorFlow, which computes later, has no such line. None: there is no such module.
+  """
+  modules, kind = _modules(), type(error)
+  text = inert.line(str(error).partition('\n')[0]).rstrip('.')
+  for name, own in modules.items():
+    if line := _line(error, own.name):
+      where = f'in line {line} of {name}'
+      if isinstance(error, ValueError):
+        return f'{text}, {where}.'
+      return f'{kind.__name__} {where}: {text}; {_CALLS}.'
+  if modules and kind.__module__.startswith('tensorflow.'):
+    return f'{kind.__name__}, perhaps of {" or ".join(modules)}: {text}; {_CALLS}.'
+  return None
 
 
 def _digest(module: types.ModuleType) -> str:
