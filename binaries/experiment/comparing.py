@@ -45,17 +45,28 @@ _FAIR = budgets.Settings(
 )
 # What a reader wants to know of all runs.
 _COMMON = (
+  # Data and partition.
   'task',
+  'data.examples',
   'partition',
-  'encoder',
-  'encoder.norm',
-  'init_from',
-  'rounds',
   'clients_per_round',
   'participation',
+  # Network.
+  'encoder',
+  'encoder.width',
+  'encoder.norm',
+  'init_from',
+  'objective.projector',
+  # Training.
+  'augmentation',
+  'clients',
+  'clients.learning_rate',
+  'clients.momentum',
+  'clients.schedule',
+  'clients.batch_size',
   'clients.epochs',
   'clients.local_steps',
-  'clients.batch_size',
+  'rounds',
   'aggregation',
 )
 
@@ -102,11 +113,16 @@ def compare(
   comparison.write_csv(out / 'comparison.csv', compared)
   if axis:
     sensitivity.write_csv(out / 'over.csv', axis, against)
+  costs = [] if wanted.metric else [q for q in questions if not comparison.sign(q)]
+  scores = [q for q in questions if q not in costs] or questions
   documents = [
-    paper.table(groups, compared, questions, names, _COMMON, tested.refusal),
+    paper.table(groups, compared, scores, names, _COMMON, tested.refusal, tested.alike),
     *tested.tables,
     *([] if names.has_columns else [paper.settings(groups, names)]),
   ]
+  if costs and scores != questions:
+    # Only in a table of their own, which a paper may leave out.
+    documents.append(paper.table(groups, compared, costs, names.short()))
   # From here on they have the names that a reader knows.
   groups = paper.renamed(groups, names)
   shown = curves.quantities(groups, questions, bool(wanted.metric), wanted.curves)

@@ -41,6 +41,11 @@ def way(name: str) -> str | None:
   return next((each['scores'][last] for each in known if last in each['scores']), None)
 
 
+def is_own(name: str) -> bool:
+  """Returns whether a number is of a metric of one's own."""
+  return any(part in parts.METRICS for part in name.split('/'))
+
+
 def sign(name: str) -> int:
   """Returns 1 if more of a score is better, -1 if less is; 0: it is no score.
 
