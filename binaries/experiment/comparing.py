@@ -125,7 +125,9 @@ def compare(
     documents.append(paper.table(groups, compared, costs, names.short()))
   # From here on they have the names that a reader knows.
   groups = paper.renamed(groups, names)
-  shown = curves.quantities(groups, questions, bool(wanted.metric), wanted.curves)
+  shown = curves.quantities(
+    groups, questions, bool(wanted.metric), wanted.curves, compared.label_free
+  )
   drawn = _draw(groups, shown, axis, against)
   drawn |= _draw_for_paper(groups, questions, tested.ranks, compared.classes)
   figures = _write_figures(out, drawn, wanted.formats)
@@ -211,7 +213,7 @@ def _draw_for_paper(
   from tff_ssl.reporting import confusion_figure
   from tff_ssl.reporting import rank_figure
 
-  drawn = {'ranks': rank_figure.draw(ranks)} if ranks else {}
+  drawn = {'ranks': rank_figure.draw(ranks, [g.name for g in groups])} if ranks else {}
   title, matrices, names = confusion_figure.read(groups, questions, classes)
   if matrices:
     drawn['confusions'] = confusion_figure.draw(title, matrices, names)
@@ -234,7 +236,10 @@ def _draw(
   if shown:
     drawn['curves'] = figures.draw(groups, shown)
   if axis:
-    titled = {comparison.title(name): lines for name, lines in against.items()}
+    titled = {
+      f'{comparison.title(name)}{comparison.arrow(name)}': lines
+      for name, lines in against.items()
+    }
     of_shares = all(map(plain_text.is_share, against))
     drawn['over'] = figures.draw_over(axis.title, titled, of_shares)
   # Of the first run of each group.

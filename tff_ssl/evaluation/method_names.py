@@ -43,7 +43,8 @@ def way(name: str) -> str | None:
 
 def is_own(name: str) -> bool:
   """Returns whether a number is of a metric of one's own."""
-  return any(part in parts.METRICS for part in name.split('/'))
+  known = (parts.METRICS.get(part) for part in name.split('/'))
+  return any(part is not None and part.is_own for part in known)
 
 
 def sign(name: str) -> int:

@@ -49,7 +49,7 @@ def table(compared: comparison.Comparison, questions: Sequence[str]) -> tables.T
     row = compared.rows[k]
     runs = f'{row.count} ({row.note})' if row.note else str(row.count)
     numbers = (
-      _cell(q, row.count, by_place.get((k, q)), decimals[q]) for q in questions
+      _cell(q, row.count, by_place.get((k, q)), decimals.get(q)) for q in questions
     )
     lines.append([row.name, runs, *numbers])
   best = {

@@ -10,7 +10,6 @@ from tff_ssl.reporting import comparison
 from tff_ssl.reporting import paper
 from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import run_groups
-from tff_ssl.reporting import run_reader
 from tff_ssl.reporting import significance
 from tff_ssl.reporting import tables
 
@@ -62,7 +61,8 @@ def references(
     groups: From `run_groups.group`.
     names: Their names in print.
     peers: From `budgets.peers`.
-    wanted: A name in print or in the table, or the kind of a method; None: none.
+    wanted: A name in print or in the table, or the kind of a method or an objective;
+      None: none.
 
   Returns:
     Of groups with the same number of `peers`, the one that has the name; None: each is
@@ -76,7 +76,8 @@ def references(
   found = [
     k
     for k, (group, name) in enumerate(zip(groups, names, strict=True))
-    if wanted in (name, group.name, group.counted[0].settings.get(run_reader.METHOD))
+    if wanted
+    in (name, group.name, *map(group.counted[0].settings.get, run_groups.HEAD))
   ]
   by_peers = {peers[k]: k for k in found}
   if not found or len(by_peers) < len(found):

@@ -168,7 +168,7 @@ def label_free(every: pd.DataFrame) -> dict[str, str]:
     values = lines.drop_duplicates(['row', 'seed']).set_index(['row', 'seed'])['value']
     name = without_labels(str(question))
     by_labels.setdefault(name, {})[str(question)] = values
-  found = {}
+  found: dict[str, str] = {}
   for questions in by_labels.values():
     first, *others = sorted(questions, key=lambda each: -len(questions[each]))
     values = questions[first]

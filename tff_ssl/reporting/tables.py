@@ -21,8 +21,9 @@ WIDTHS = {
     {r'\small': 49, r'\footnotesize': 53, r'\scriptsize': 58, r'\tiny': 66},
   ),
 }
-# The smallest letters for the sake of a whole table, and lines of these on a page.
-_READABLE, _TALLEST = r'\footnotesize', 42
+# The smallest letters for the sake of a whole table; lines of these on a page, those
+# that a line of a caption takes, and the rules of a part.
+_READABLE, _TALLEST, _CAPTION_LINE, _RULES = r'\footnotesize', 57, 1.3, 2
 # What lies between columns, and a deviation below the line, in digits.
 _GAP, _SMALL = 1.5, 0.88
 # Letters of Computer Modern that are not as wide as a digit, by their width in digits.
@@ -133,16 +134,16 @@ def latex(table: Table, width: str, label: str) -> str:
   fitting += [each for each in small if part <= sizes[each]]
   size = [*fitting, small[-1]][0]
   floats: list[list[str]] = []
-  height = 0
+  height, taken = 0.0, _CAPTION_LINE * len(said) / sizes[r'\small']
   # Parts as wide as each other, no more of them than needed.
   every = [[*_parts(set_, n, len(widths), widths)] for n in range(sizes[size], 0, -1)]
   parts = [each for each in every if len(each) == len(every[0])][-1]
   for each in parts:
-    lines = len(each.cells) + max(name.count(r'\\') + 2 for name in each.cells)
-    if not floats or height + lines > _TALLEST:
+    lines = len(each.cells) + max(name.count(r'\\') for name in each.cells) + 1
+    if not floats or height + lines + _RULES > _TALLEST:
       floats.append([])
-      height = 0
-    height += lines
+      height = taken
+    height += lines + _RULES
     align = 'l' * table.naming + 'r' * (len(each.cells.columns) - table.naming)
     hidden = each.cells.style.hide(axis='index')
     floats[-1].append(hidden.to_latex(column_format=align, hrules=True))
@@ -165,7 +166,7 @@ def _typeset(table: Table) -> tuple[Table, list[float]]:
   cells, names, widths = [], [], []
   for k, name in enumerate(table.cells):
     column = [*map(str, table.cells.iloc[:, k])]
-    own = [('', each, '', '') for each in column]
+    own: list[tuple[str, ...]] = [('', each, '', '') for each in column]
     if k >= table.naming:
       found = [_NUMBER.fullmatch(each) for each in column]
       own = [
@@ -184,7 +185,7 @@ def _typeset(table: Table) -> tuple[Table, list[float]]:
     broken = r'\\'.join(map(inert.latex, lines))
     names.append(f'\\shortstack[{side}]{{{broken}}}' if len(lines) > 1 else broken)
     cells.append(
-      [_set_number(*each, (j, k) in table.best) for j, each in enumerate(own)]
+      [_set_number(each, (j, k) in table.best) for j, each in enumerate(own)]
     )
   frame = pd.DataFrame([*zip(*cells, strict=True)], columns=names, dtype=object)
   return dataclasses.replace(table, cells=frame, best=()), widths
@@ -214,8 +215,9 @@ def _width(*parts: str) -> float:
   return 2 * sign + number + small + unit
 
 
-def _set_number(sign: str, number: str, small: str, unit: str, is_best: bool) -> str:
-  """Returns a cell in LaTeX."""
+def _set_number(parts: Sequence[str], is_best: bool) -> str:
+  """Returns a cell in LaTeX, of sign, number, deviation and unit."""
+  sign, number, small, unit = parts
   text = ('$-$' if sign else '') + inert.latex(number)
   deviation = f'$_{{\\pm {small}}}$' if small else ''
   space = ' ' if unit.startswith(' ') else ''
