@@ -50,7 +50,7 @@ def draw(
       depth = below + (k if is_left else count - 1 - k)
       end = 0.9 if is_left else count + 0.1
       color = colors.get(name, look.FAINT)
-      plot.plot([rank, rank, end], [0, -depth, -depth], color=color, lw=1.4)
+      plot.plot([rank, rank, end], [0, -depth, -depth], color=color, lw=1.4, clip_on=False)
       side = 'right' if is_left else 'left'
       text = f' {look.plain(name)} ({rank:.2f}) '
       plot.text(end, -depth, text, ha=side, va='center', color=look.INK, fontsize=9)

@@ -136,9 +136,9 @@ def latex(table: Table, width: str, label: str) -> str:
   floats: list[list[str]] = []
   height, taken = 0.0, _CAPTION_LINE * len(said) / sizes[r'\small']
   # Parts as wide as each other, no more of them than needed.
-  every = [[*_parts(set_, n, len(widths), widths)] for n in range(sizes[size], 0, -1)]
+  every = [_columns(table, n, len(widths), widths) for n in range(sizes[size], 0, -1)]
   parts = [each for each in every if len(each) == len(every[0])][-1]
-  for each in parts:
+  for each in _parts(set_, parts):
     lines = len(each.cells) + max(name.count(r'\\') for name in each.cells) + 1
     if not floats or height + lines + _RULES > _TALLEST:
       floats.append([])
@@ -230,14 +230,17 @@ def _notes(table: Table) -> list[str]:
   return [*table.notes, *([f'{_BOLD}{table.also}.'] if table.best else [])]
 
 
-def _parts(
-  table: Table,
-  letters: int = _LETTERS,
-  widest: int = _WIDEST,
-  widths: Sequence[float] = (),
-) -> Iterator[Table]:
-  """Yields tables that fit a page, each with the names of the rows that it has."""
-  cells, widths = table.cells, widths or _widths(table)
+def _columns(
+  table: Table, letters: float, widest: int, widths: Sequence[float]
+) -> list[list[int]]:
+  """Returns the columns of each part of a table.
+
+  Args:
+    table: The table.
+    letters: The width of a part, unless its least columns are wider.
+    widest: How many columns it may have.
+    widths: Those of the columns.
+  """
   naming = [*range(table.naming)]
   parts = [[*range(_first(table))]]
   for k in range(_first(table), len(widths)):
@@ -246,6 +249,20 @@ def _parts(
       parts.append([*naming, k])
     else:
       parts[-1] = wider
+  return parts
+
+
+def _parts(
+  table: Table, parts: Sequence[Sequence[int]] | None = None
+) -> Iterator[Table]:
+  """Yields tables that fit a page, each with the names of the rows that it has.
+
+  Args:
+    table: The table.
+    parts: The columns of each; None: those that fit a page in a small font.
+  """
+  parts = parts or _columns(table, _LETTERS, _WIDEST, _widths(table))
+  cells = table.cells
   numbers = cells != plain_text.EMPTY
   numbers.iloc[:, : table.heads] = False
   for columns in parts:
