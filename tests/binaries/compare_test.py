@@ -88,7 +88,7 @@ def test_prints_one_table_and_writes_csv_curves_and_page(runs, capsys):
     assert (out / f'curves.{suffix}').read_bytes().startswith(start)
   lines = (out / 'comparison.md').read_text().splitlines()
   assert lines[0] == (
-    'Common to all: rounds 3, clients per round 4. Mean ± sample deviation over runs '
+    'Common to all: clients per round 4, rounds 3. Mean ± sample deviation over runs '
     'of different seeds; of one run, over draws of labels.'
   )
   assert [' '.join(line.split()) for line in lines[4:6]] == [
