@@ -38,6 +38,7 @@ import sys
 from binaries.config import command_line
 from binaries.config import comparisons
 from binaries.config import outputs
+from binaries.experiment import sweep_comparison
 from binaries.experiment import sweep_methods
 from binaries.experiment import sweeping
 from binaries.experiment import vary_grammar
@@ -114,8 +115,8 @@ def main(options: Options) -> None:
   members = sweep_methods.members(options.methods)
   wanted, told = sweeping.jobs(members, options.seeds, out, options.changes, points)
   for flag in ('label', 'vary_axis'):
-    sweeping.check_settings(wanted, flag, getattr(options, flag))
-  against = sweeping.reference(wanted, options.against)
+    sweep_comparison.check_settings(wanted, flag, getattr(options, flag))
+  against = sweep_comparison.reference(wanted, options.against)
   sweeping.check(wanted)
   for member in members:
     print(member.describe(), flush=True)

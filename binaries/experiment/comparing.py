@@ -45,17 +45,28 @@ _FAIR = budgets.Settings(
 )
 # What a reader wants to know of all runs.
 _COMMON = (
+  # Data and partition.
   'task',
+  'data.examples',
   'partition',
-  'encoder',
-  'encoder.norm',
-  'init_from',
-  'rounds',
   'clients_per_round',
   'participation',
+  # Network.
+  'encoder',
+  'encoder.width',
+  'encoder.norm',
+  'init_from',
+  'objective.projector',
+  # Training.
+  'augmentation',
+  'clients',
+  'clients.learning_rate',
+  'clients.momentum',
+  'clients.schedule',
+  'clients.batch_size',
   'clients.epochs',
   'clients.local_steps',
-  'clients.batch_size',
+  'rounds',
   'aggregation',
 )
 
@@ -102,14 +113,21 @@ def compare(
   comparison.write_csv(out / 'comparison.csv', compared)
   if axis:
     sensitivity.write_csv(out / 'over.csv', axis, against)
+  costs = [] if wanted.metric else [q for q in questions if not comparison.sign(q)]
+  scores = [q for q in questions if q not in costs] or questions
   documents = [
-    paper.table(groups, compared, questions, names, _COMMON, tested.refusal),
+    paper.table(groups, compared, scores, names, _COMMON, tested.refusal, tested.alike),
     *tested.tables,
     *([] if names.has_columns else [paper.settings(groups, names)]),
   ]
+  if costs and scores != questions:
+    # Only in a table of their own, which a paper may leave out.
+    documents.append(paper.table(groups, compared, costs, names.short()))
   # From here on they have the names that a reader knows.
   groups = paper.renamed(groups, names)
-  shown = curves.quantities(groups, questions, bool(wanted.metric), wanted.curves)
+  shown = curves.quantities(
+    groups, questions, bool(wanted.metric), wanted.curves, compared.label_free
+  )
   drawn = _draw(groups, shown, axis, against)
   drawn |= _draw_for_paper(groups, questions, tested.ranks, compared.classes)
   figures = _write_figures(out, drawn, wanted.formats)
@@ -195,7 +213,7 @@ def _draw_for_paper(
   from tff_ssl.reporting import confusion_figure
   from tff_ssl.reporting import rank_figure
 
-  drawn = {'ranks': rank_figure.draw(ranks)} if ranks else {}
+  drawn = {'ranks': rank_figure.draw(ranks, [g.name for g in groups])} if ranks else {}
   title, matrices, names = confusion_figure.read(groups, questions, classes)
   if matrices:
     drawn['confusions'] = confusion_figure.draw(title, matrices, names)
@@ -218,7 +236,10 @@ def _draw(
   if shown:
     drawn['curves'] = figures.draw(groups, shown)
   if axis:
-    titled = {comparison.title(name): lines for name, lines in against.items()}
+    titled = {
+      f'{comparison.title(name)}{comparison.arrow(name)}': lines
+      for name, lines in against.items()
+    }
     of_shares = all(map(plain_text.is_share, against))
     drawn['over'] = figures.draw_over(axis.title, titled, of_shares)
   # Of the first run of each group.

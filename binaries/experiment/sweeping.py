@@ -17,8 +17,6 @@ from binaries.experiment import vary_grammar
 from binaries.launching import complete
 from binaries.launching import job_runner
 from tff_ssl.computing import kinds
-from tff_ssl.computing import near_names
-from tff_ssl.reporting import titles
 from tff_ssl.runs import own_modules
 from tff_ssl.settings import encoders
 
@@ -170,56 +168,6 @@ def _job(
       'each measures; it must be float32 or bfloat16, as a run alone with auto says.'
     )
   return Job(member, seed, folder, tuple(changes), config, point)
-
-
-def check_settings(wanted: Sequence[Job], flag: str, names: Sequence[str]) -> None:
-  """Refuses names of settings that no run has, before the runs and not after them.
-
-  Args:
-    wanted: The runs.
-    flag: The flag that names the settings.
-    names: The names.
-
-  Raises:
-    ValueError: If no run has one of them.
-  """
-  known = {each for job in wanted for each in job.config.settings()}
-  for name in names:
-    if name not in known:
-      near = near_names.question(name, sorted(known))
-      raise ValueError(f'{flag} has {name!r}; no run has this setting.{near}')
-
-
-def reference(wanted: Sequence[Job], against: str | None) -> str | None:
-  """Returns a reference as a comparison names it, before the runs and not after them.
-
-  Args:
-    wanted: The runs.
-    against: A name of --methods, or another name of a method (`titles.names`); None:
-      there is none.
-
-  Raises:
-    ValueError: If it is the name of no method of the sweep, or of several.
-  """
-  if against is None:
-    return None
-  by_name = {
-    job.member.name: (job.config.method.kind, job.config.objective.kind)
-    for job in wanted
-  }
-  if any(against.startswith(f'{titles.of_method(*own)}, ') for own in by_name.values()):
-    # A name in print with settings, which only the comparison knows.
-    return against
-  found = [own for own in by_name.values() if titles.is_named(against, *own)]
-  if exact := by_name.get(against):
-    found = [exact]
-  if len(found) != 1:
-    what = 'several methods have this name' if found else 'no run has this method'
-    raise ValueError(
-      f'against has {against!r}; {what}: it must be one of {", ".join(by_name)}.'
-      f'{near_names.question(against, by_name)}'
-    )
-  return sweep_methods.SEPARATOR.join(found[0])
 
 
 def _check_folders(wanted: Sequence[Job]) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from binaries import sweep
 from binaries.config import command_line
+from binaries.experiment import sweep_comparison
 from binaries.experiment import sweep_methods
 from binaries.experiment import sweeping
 from tests.binaries import fake_sweep
@@ -143,9 +144,9 @@ def test_reference_has_the_name_of_the_sweep_or_of_the_table(
   tmp_path, against, expected
 ):
   wanted, _ = _jobs(['simclr', 'fedavg_ssl:byol', 'dcco'], tmp_path)
-  assert sweeping.reference(wanted, against) == expected
+  assert sweep_comparison.reference(wanted, against) == expected
   with pytest.raises(ValueError, match='several methods have this name: it must be on'):
-    sweeping.reference(wanted, 'fedavg')
+    sweep_comparison.reference(wanted, 'fedavg')
 
 
 def test_a_method_that_is_evaluated_otherwise_is_said(tmp_path):

@@ -116,6 +116,11 @@ def test_page_reads_in_the_dark(groups):
   assert variables == set(re.findall(r'var\((--\w+)\)', style))
 
 
+def test_curves_are_above_ranks(groups):
+  page = comparison_page.build(groups, [TABLE], [], {'curves': PNG, 'ranks': PNG})
+  assert page.index('<h2>Curves') < page.index('<h2>Mean ranks')
+
+
 def test_one_group_and_no_curves(tmp_path):
   groups = made_runs.groups(made_runs.run(tmp_path / 'a'))
   parsed = Parsed(comparison_page.build(groups, [TABLE], [], {}))

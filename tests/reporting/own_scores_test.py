@@ -112,12 +112,66 @@ def test_curves_and_page_show_scores(tmp_path):
   groups = made_runs.groups(_run(tmp_path / 'a', 4.0))
   shown = curves.quantities(groups, [_ERROR, _OVERLAP], every_accuracy=True)
   assert [(each.title, each.axis) for each in shown[:2]] == [
-    ('test, mine 10% error', 'any'),
+    ('test, mine 10% error ↓', 'any'),
     ('test, mine 10% overlap', 'share'),
   ]
   page = run_page.build(run_reader.read(tmp_path / 'a'))
   assert 'mine 10% overlap' in page
   assert 'mine 10% count' not in page
+
+
+def test_by_default_each_score_has_one_curve_of_the_most_labels(tmp_path):
+  columns = {
+    f'{probe}/{share}/{last}': [0.5] * 3
+    for probe, last in (('knn', 'accuracy'), ('linear', 'accuracy'), ('mine', 'error'))
+    for share in ('1%', '10%')
+  }
+  groups = made_runs.groups(made_runs.run(tmp_path / 'a', metrics=columns))
+  shown = curves.quantities(groups, [*columns])
+  assert [each.title for each in shown] == [
+    'test accuracy, linear 10%',
+    'test, mine 10% error ↓',
+  ]
+  free = curves.quantities(groups, [*columns], label_free=[_ERROR])
+  assert free[1].title == 'test, mine error ↓'
+
+
+def test_titles_say_that_less_is_better(tmp_path):
+  compared = comparison.compare(made_runs.groups(_run(tmp_path / 'a', 4.0)))
+  table = comparison_table.table(compared, [_ERROR, _OVERLAP])
+  assert [*table.cells][2:] == ['mine 10% error ↓', 'mine 10% overlap']
+  assert paper.title(_ERROR, compared) == 'mine 10% error ↓'
+  assert comparison.ordered(compared, 'mine 10% error ↓') == [0]
+  assert comparison.ordered(compared, 'mine 10% error') == [0]
+
+
+@pytest.mark.parametrize(
+  ('other', 'expected'),
+  [
+    (4.0, ['mine error ↓', 'knn 1%', 'knn 10%']),
+    (4.5, ['mine 1% error ↓', 'mine 10% error ↓', 'knn 1%', 'knn 10%']),
+  ],
+)
+def test_score_that_is_the_same_for_all_labels_is_shown_once(tmp_path, other, expected):
+  runs = [
+    made_runs.run(
+      tmp_path / method,
+      {'method': method},
+      evaluation={
+        'mine/1%/error': error,
+        'mine/10%/error': other if error == 4 else error,
+        'knn/1%/accuracy': 0.5,
+        'knn/10%/accuracy': 0.5,
+      },
+    )
+    for method, error in (('dcco', 4.0), ('fedavg', 3.0))
+  ]
+  compared = comparison.compare(made_runs.groups(*runs))
+  questions = [q for q in comparison.choose(compared) if q != 'loss']
+  assert [*comparison_table.table(compared, questions).cells][2:] == expected
+  assert comparison.choose(compared, ['mine/*/error']) == [
+    q for q in questions if 'mine' in q
+  ]
 
 
 def test_scores_have_deviations_over_draws_of_labels():

@@ -1,5 +1,6 @@
 import functools
 import itertools
+import math
 
 import pytest
 
@@ -10,6 +11,7 @@ from tff_ssl.reporting import caveats
 from tff_ssl.reporting import comparison
 from tff_ssl.reporting import paper
 from tff_ssl.reporting import paper_tests
+from tff_ssl.reporting import tables
 from tff_ssl.reporting import titles
 
 _KNN = 'knn/1%/accuracy'
@@ -160,11 +162,85 @@ def test_bold_and_tests_are_within_a_budget(tmp_path):
   tested = paper_tests.find(compared, [_KNN, 'loss'], paper.names(groups))
   (table,) = tested.tables
   # Differences -10 - seed^2: mean -16, sample deviation 6.595, Student's 2.776.
-  ((first, second, cell),) = table.cells.to_numpy().tolist()
-  assert (first, second) == ('FedAvg + SimCLR', 'FedEMA')
-  assert cell == '−16.0 (−24.2 to −7.8), p .006'
+  assert [*table.cells] == ['number', 'FedAvg + SimCLR − FedEMA']
+  assert table.cells.to_numpy().tolist() == [['kNN 1%', '−16.0 (−24.2, −7.8), p .006']]
+  assert 'of shares in percentage points' in table.caption
+  assert 'interval by Student, not corrected' in table.caption
+  assert table.caption.endswith('corrected by Holm for all pairs of a number.')
   assert not tested.ranks
+  assert tested.alike == {_KNN: []}
   assert not tested.refusal
+
+
+def test_more_than_three_pairs_are_rows(tmp_path):
+  methods = [_AVG, _EMA, {}, {'method': 'fedu', 'objective': 'byol'}]
+  groups = groups_of(tmp_path, *methods, seeds=5)
+  tested = paper_tests.find(comparison.compare(groups), [_KNN], paper.names(groups))
+  (table,) = tested.tables
+  assert [*table.cells] == ['method', 'against', 'kNN 1%']
+  assert len(table.cells) == 6 + 1
+
+
+def test_bold_is_the_best_and_what_a_test_does_not_tell_from_it(tmp_path):
+  # Over seeds the second is above and below the best; the third is always far below.
+  values = {'dcco': [0.7, 0.8, 0.9, 0.8, 0.7], 'fedema': [0.71, 0.78, 0.9, 0.79, 0.7]}
+  values['fedu'] = [0.1, 0.2, 0.3, 0.2, 0.12]
+  folders = [
+    made_runs.run(
+      tmp_path / f'{method}{seed}',
+      {'method': method, 'seed': seed},
+      evaluation={_KNN: value},
+    )
+    for method, own in values.items()
+    for seed, value in enumerate(own)
+  ]
+  groups = made_runs.groups(*folders)
+  compared, names = comparison.compare(groups), paper.names(groups)
+  tested = paper_tests.find(compared, [_KNN], names)
+  assert tested.alike == {_KNN: [{0, 1}]}
+  assert shown(groups, [_KNN]).best == {(0, 1)}
+  table = shown(groups, [_KNN], alike=tested.alike)
+  assert table.best == {(0, 1), (1, 1)}
+  assert 'does not tell from it (p at least 0.05).' in tables.markdown(table)
+  assert 'p at least' not in tables.markdown(shown(groups, [_KNN]))
+
+
+def test_caption_says_how_all_were_measured_in_the_order_that_is_given(tmp_path):
+  numbers = {'draws/1%': 8.0, 'draws/10%': 1.0}
+  for k, count in enumerate((30.5, 9.5, 2.0, 18.0)):
+    numbers[f'knn/1%/confusion/{k // 2}/{k % 2}'] = count
+    numbers[f'linear/1%/confusion/{k // 2}/{k % 2}'] = count
+    numbers[f'transfer/x/knn/1%/confusion/{k // 2}/{k % 2}'] = 900.0
+  own = {'clients': 'sgd', 'clients.momentum': 0.9, 'encoder': 'conv2'}
+  groups = groups_of(tmp_path, {**_AVG, **own}, {**_EMA, **own}, **numbers)
+  table = shown(groups, [_KNN], common=('encoder', 'clients', 'clients.momentum'))
+  assert table.caption == (
+    "Common to all: encoder conv2, clients' optimizer sgd, momentum 0.9, 8 draws of "
+    'few labels, 60 test examples.'
+  )
+
+
+def test_settings_are_repeated_in_parts_only_where_they_tell_rows_apart(tmp_path):
+  both = [{**_AVG, 'x': 1}, {**_EMA, 'x': 2}]
+  names = paper.names(groups_of(tmp_path / 'a', *both))
+  assert [*names.settings] == ['x']
+  assert [*names.short().settings] == []
+  assert shown(groups_of(tmp_path / 'b', *both), [_KNN]).naming == 1
+  one = [{**_AVG, 'x': 1}, {**_AVG, 'x': 2}]
+  assert [*paper.names(groups_of(tmp_path / 'c', *one)).short().settings] == ['x']
+  assert shown(groups_of(tmp_path / 'd', *one), [_KNN]).naming == 2
+
+
+def test_number_that_is_not_finite_is_shown_with_the_run_that_has_it(tmp_path):
+  for seed, value in enumerate((0.5, math.nan)):
+    made_runs.run(
+      tmp_path / f'a{seed}', {**_AVG, 'seed': seed}, evaluation={_KNN: value}
+    )
+  made_runs.run(tmp_path / 'b', _EMA, evaluation={_KNN: 0.5})
+  table = shown(made_runs.groups(*sorted(tmp_path.iterdir())), [_KNN])
+  assert table.cells['kNN 1%'].tolist() == ['nan', '50.0%']
+  (note,) = table.notes
+  assert note == 'Not finite, and so no mean: FedAvg + SimCLR, seed 1 (knn 1%).'
 
 
 def test_below_five_common_seeds_nothing_is_tested_and_a_sentence_says_so(tmp_path):
@@ -192,16 +268,18 @@ def test_three_methods_are_ranked_and_one_may_be_the_reference(tmp_path):
   compared = comparison.compare(groups, _SETTINGS)
   found = functools.partial(paper_tests.references, groups, names.full, compared.peers)
   against = found('fedema')
-  assert against == found('FedEMA') == found('fedema:byol') == {0: 1}
+  assert against == found('FedEMA') == found('fedema:byol') == found('byol') == {0: 1}
   tested = paper_tests.find(compared, [_KNN], names, against)
   (table,) = tested.tables
-  assert [row[:2] for row in table.cells.to_numpy().tolist()] == [
-    ['FedAvg + SimCLR', 'FedEMA'],
-    ['DCCO', 'FedEMA'],
-    ['all', ''],
+  assert [*table.cells] == [
+    'number',
+    'FedAvg + SimCLR − FedEMA',
+    'DCCO − FedEMA',
+    'all',
   ]
+  assert 'corrected by Holm for the pairs with FedEMA of a number' in table.caption
   # Always in the same order: Friedman's statistic is 10 of 2 degrees, exp(-5).
-  assert table.cells.iloc[2, 2] == 'p .007'
+  assert table.cells['all'].tolist() == ['p .007']
   ((title, ranks),) = tested.ranks
   assert title == 'kNN 1%'
   assert ranks.means == {'FedAvg + SimCLR': 3, 'FedEMA': 2, 'DCCO': 1}
@@ -269,8 +347,8 @@ def test_a_method_is_the_reference_once_in_each_budget(tmp_path):
   against = paper_tests.references(groups, names.full, compared.peers, 'fedema')
   assert against == {0: 2, 1: 3}
   tested = paper_tests.find(compared, [_KNN], names, against)
-  shown = [table.cells.iloc[:, :2].to_numpy().tolist() for table in tested.tables]
-  assert shown == [[['FedAvg + SimCLR', 'FedEMA']]] * 2
+  shown = [table.cells.columns[1] for table in tested.tables]
+  assert shown == ['FedAvg + SimCLR − FedEMA'] * 2
   assert ['norm batch' in table.caption for table in tested.tables] == [True, False]
   groups = groups_of(tmp_path / 'b', *({**_EMA, 'x': x} for x in (1, 2)))
   with pytest.raises(ValueError, match="against is 'fedema'"):

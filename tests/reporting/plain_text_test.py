@@ -43,6 +43,26 @@ def test_refuses_percent_of_a_column_that_is_not_there():
 
 
 @pytest.mark.parametrize(
+  ('deviations', 'expected'),
+  [
+    # Two digits of the largest.
+    ([0.037], 3),
+    ([12.7], 0),
+    # And one of the smallest: 0.010 beside 0.037, and 0.004 beside 0.17.
+    ([0.0097, 0.037], 3),
+    ([0.004, 0.17], 3),
+    # But not of what is far smaller.
+    ([1e-9, 0.17], 3),
+    ([0.0, math.nan], None),
+  ],
+)
+def test_numbers_of_a_column_have_decimals_that_suit_its_deviations(
+  deviations, expected
+):
+  assert plain_text.decimals_of(deviations) == expected
+
+
+@pytest.mark.parametrize(
   ('name', 'mean', 'deviation', 'expected'),
   [
     ('knn/1%/accuracy', 0.4219, math.nan, '42.2%'),

@@ -1,4 +1,5 @@
 from tff_ssl.reporting import figures
+from tff_ssl.reporting import look
 from tff_ssl.reporting import rank_figure
 from tff_ssl.reporting import significance
 
@@ -12,6 +13,23 @@ def test_bars_connect_ranks_that_are_not_told_apart():
   assert rank_figure.groups_of_equals(apart) == []
   same = significance.Ranks({'a': 1.8, 'b': 2.0, 'c': 2.2}, 0.5, 1.5, 6)
   assert rank_figure.groups_of_equals(same) == [(1.8, 2.2)]
+
+
+def test_of_many_numbers_few_are_drawn_in_the_colours_of_the_methods():
+  figure = rank_figure.draw(
+    [(f'{k}', _RANKS) for k in range(9)], ['d', 'c', '_b', '$a']
+  )
+  assert len(figure.axes) == 4
+  assert figure.get_suptitle().startswith('The first 4 of 9 numbers')
+  colors = {
+    line.get_xdata()[0]: line.get_color()
+    for line in figure.axes[0].lines
+    if len(line.get_xdata()) == 3
+  }
+  # By name: $a, _b, c, d.
+  assert [colors[_RANKS.means[name]] for name in ('$a', '_b', 'c', 'd')] == [
+    *look.COLORS[:4]
+  ]
 
 
 def test_each_number_has_an_axis_with_all_names_at_their_ranks():

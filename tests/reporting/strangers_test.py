@@ -35,7 +35,8 @@ from tff_ssl.runs import round_table
 _NAMES = inert_test.NASTY
 _COMMANDS = re.compile(
   r'\\(begin|end|centering|caption|label|(top|mid|bottom)rule|(foot|script)?(note)?size'
-  r'|small(skip)?|tiny|setlength|tabcolsep|dots|pm|text(bf|backslash|ascii\w+|less|greater|bar))'
+  r'|(small|med)(skip)?|tiny|setlength|tabcolsep|dots|pm|shortstack'
+  r'|text(bf|backslash|ascii\w+|less|greater|bar))'
 )
 _LINES = [inert.line(name) for name in _NAMES]
 
@@ -135,7 +136,8 @@ def test_a_comparison_is_inert(compared, tmp_path):
     assert '<' not in markdown
     assert '://' not in markdown
     # Of commands there are those of the table itself.
-    latex = tables.latex(part, 'page', 'tab:x')
+    # The end of a line of a header may stand before a word.
+    latex = tables.latex(part, 'page', 'tab:x').replace(r'\\', ' ')
     assert all(map(_COMMANDS.fullmatch, re.findall(r'\\[a-zA-Z]+', latex)))
     lengths = [line.count(' | ') for line in markdown.split('\n\n')[0].splitlines()]
     assert len({*lengths[2:]}) == 1

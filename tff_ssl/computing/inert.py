@@ -35,6 +35,7 @@ _LATEX = {
   '±': r'$\pm$',
   '…': r'\dots{}',
   '−': '$-$',
+  '↓': r'$\downarrow$',
   '\\': r'\textbackslash{}',
   '~': r'\textasciitilde{}',
   '^': r'\textasciicircum{}',

@@ -41,6 +41,12 @@ def way(name: str) -> str | None:
   return next((each['scores'][last] for each in known if last in each['scores']), None)
 
 
+def is_own(name: str) -> bool:
+  """Returns whether a number is of a metric of one's own."""
+  known = (parts.METRICS.get(part) for part in name.split('/'))
+  return any(part is not None and part.is_own for part in known)
+
+
 def sign(name: str) -> int:
   """Returns 1 if more of a score is better, -1 if less is; 0: it is no score.
 

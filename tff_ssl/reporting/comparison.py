@@ -1,6 +1,6 @@
 """Comparison of groups of runs: mean and deviation over seeds of all their numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import fnmatch
 import math
@@ -40,6 +40,7 @@ _BY_TEST_NOTE = (
   'validation split it would be chosen by that.'
 )
 MEANS = ['mean', 'deviation', RUNS]
+_LESS = ' ↓'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,6 +92,8 @@ class Comparison:
     is_one_loss: Whether all losses are of one objective, and so can be compared.
     classes: Names of the classes, if all runs have the same.
     positive: Of two classes, the number of the one whose recall is the sensitivity.
+    label_free: Question -> the question with other labels that it repeats, or itself,
+      of metrics of one's own that have the same numbers whatever the labels.
   """
 
   rows: Sequence[Row]
@@ -102,6 +105,7 @@ class Comparison:
   is_one_loss: bool
   classes: Sequence[str] = ()
   positive: int = 1
+  label_free: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
   @property
   def own(self) -> set[int]:
@@ -127,6 +131,8 @@ class Comparison:
 
   def title(self, question: str) -> str:
     """Returns a question in print, with the name of its class if it has one."""
+    if question in self.label_free:
+      return title(run_numbers.without_labels(question))
     head, _, last = question.rpartition('/')
     name = plain_text.class_name(question, last, self.classes)
     is_recall = head.endswith(f'/{_RECALL}')
@@ -216,6 +222,7 @@ def compare(
     len({run.loss for group in groups for run in group.counted}) < 2,
     classes,
     1 if positive is None else classes.index(positive),
+    run_numbers.label_free(every),
   )
 
 
@@ -291,7 +298,10 @@ def choose(compared: Comparison, patterns: Sequence[str] = ()) -> list[str]:
         f'{", ".join(usual or questions)}.'
       )
     chosen |= matches
-  return [q for q in questions if q in chosen] if patterns else usual
+  asked = [q for q in questions if q in chosen] if patterns else usual
+  # What does not depend on labels is shown once.
+  by_number = {compared.label_free.get(q, q): q for q in reversed(asked)}
+  return [q for q in asked if q in by_number.values()]
 
 
 def ordered(compared: Comparison, name: str) -> list[int]:
@@ -306,6 +316,7 @@ def ordered(compared: Comparison, name: str) -> list[int]:
   """
   statistics = compared.statistics
   pairs = zip(statistics['number'], statistics['question'], strict=True)
+  name = name.removesuffix(_LESS)
   own = [q for number, q in pairs if name in (number, q, compared.title(q))]
   if not own:
     usual = [q for q in compared.questions if _is_usual(compared, q)]
@@ -353,6 +364,11 @@ def sign(question: str) -> int:
     # The name of their spread over clients or draws is an accuracy's with a suffix.
     return int(not question.endswith(('/std', _DEVIATION)))
   return int(question == verdict.RATIO)
+
+
+def arrow(question: str) -> str:
+  """Returns what the title of a number ends with if less of it is better."""
+  return _LESS if sign(question) < 0 else ''
 
 
 def _is_usual(compared: Comparison, question: str) -> bool:

@@ -40,21 +40,29 @@ def table(compared: comparison.Comparison, questions: Sequence[str]) -> tables.T
       ['row', 'question', *comparison.MEANS]
     ].itertuples(index=False)
   }
+  decimals = {
+    question: plain_text.decimals_of([*own['deviation']])
+    for question, own in shown.groupby('question')
+  }
   lines = []
   for k in rows:
     row = compared.rows[k]
     runs = f'{row.count} ({row.note})' if row.note else str(row.count)
-    numbers = (_cell(q, row.count, by_place.get((k, q))) for q in questions)
+    numbers = (
+      _cell(q, row.count, by_place.get((k, q)), decimals.get(q)) for q in questions
+    )
     lines.append([row.name, runs, *numbers])
   best = {
     (rows.index(k), column)
     for column, question in enumerate(questions, start=2)
     for k in _best(compared, question)
   }
-  names = [comparison.NAME, comparison.RUNS, *map(compared.title, questions)]
+  titled = (f'{compared.title(q)}{comparison.arrow(q)}' for q in questions)
+  names = [comparison.NAME, comparison.RUNS, *titled]
   has_deviation = any('±' in cell for line in lines for cell in line[2:])
   meaning = [_DEVIATION_NOTE] if has_deviation else []
-  notes = [*compared.legends, *compared.notes, *meaning]
+  gone = not_finite(compared, questions, [compared.rows[k].name for k in rows], rows)
+  notes = [*compared.legends, *compared.notes, *meaning, *gone]
   return tables.Table(pd.DataFrame(lines, columns=names), best, notes, 2)
 
 
@@ -66,6 +74,29 @@ def rows_of(compared: comparison.Comparison, questions: Sequence[str]) -> list[i
   statistics = compared.statistics
   filled = {*statistics[statistics['question'].isin(questions)]['row']}
   return sorted(filled | compared.own, key=lambda k: (compared.rows[k].is_shared, k))
+
+
+def not_finite(
+  compared: comparison.Comparison,
+  questions: Sequence[str],
+  names: Sequence[str],
+  rows: Sequence[int],
+) -> list[str]:
+  """Returns a note on the runs whose numbers are not finite, if there are any.
+
+  Args:
+    compared: From `comparison.compare`.
+    questions: The numbers that are shown.
+    names: The rows that are shown, in print.
+    rows: Their positions.
+  """
+  named = dict(zip(rows, names, strict=True))
+  said = [
+    f'{named[row]}, seed {seed} ({compared.title(question)})'
+    for row, seed, question, value in compared.values.itertuples(index=False)
+    if question in questions and row in named and not math.isfinite(value)
+  ]
+  return [f'Not finite, and so no mean: {"; ".join(said)}.'] if said else []
 
 
 def _best(compared: comparison.Comparison, question: str) -> list[int]:
@@ -86,9 +117,16 @@ def _best(compared: comparison.Comparison, question: str) -> list[int]:
   return best
 
 
-def _cell(question: str, count: int, statistic: tuple[float, float, int] | None) -> str:
-  if statistic is None or not math.isfinite(statistic[0]):
+def _cell(
+  question: str,
+  count: int,
+  statistic: tuple[float, float, int] | None,
+  decimals: int | None,
+) -> str:
+  if statistic is None:
     return plain_text.EMPTY
   mean, deviation, runs = statistic
-  text = plain_text.number(question, mean, deviation)
+  if not math.isfinite(mean):
+    return str(mean)
+  text = plain_text.number(question, mean, deviation, decimals)
   return text if runs == count else f'{text} (n={runs})'

@@ -9,6 +9,7 @@ import pandas as pd
 
 from tff_ssl.evaluation import method_names
 from tff_ssl.reporting import best_round
+from tff_ssl.reporting import comparison
 from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_numbers
@@ -38,6 +39,7 @@ def quantities(
   names: Sequence[str],
   every_accuracy: bool = False,
   kinds: Collection[str] = KINDS,
+  label_free: Collection[str] = (),
 ) -> list[Quantity]:
   """Returns the quantities of these runs that can be drawn.
 
@@ -45,17 +47,24 @@ def quantities(
     groups: From `run_groups.group`.
     names: The questions of the table, from `comparison.choose`.
     every_accuracy: Whether each accuracy among them has a panel; otherwise only the
-      most informative has: one that most runs have, linear, with the most labels.
+      most informative has: one that most runs have, linear, with the most labels; and
+      of each score of one's own metrics the one with the most labels.
     kinds: The members of `KINDS` that are wanted.
+    label_free: Questions that do not depend on their labels.
   """
   runs = [run for group in groups for run in group.counted]
+  scored = _accuracies(runs, names)
+  if not every_accuracy:
+    own = filter(method_names.is_own, scored)
+    by_score = {run_numbers.without_labels(name): name for name in reversed([*own])}
+    scored = [n for n in scored if n == scored[0] or n in by_score.values()]
   accuracies = [
     Quantity(
-      _score_title(name),
+      _score_title(name, name in label_free),
       _answers(name),
       'share' if plain_text.is_share(name) else 'any',
     )
-    for name in _accuracies(runs, names)
+    for name in scored
   ]
   online = [
     Quantity(
@@ -66,7 +75,7 @@ def quantities(
     for split, start in (('test', ''), ('validation', best_round.VALIDATION))
   ]
   by_kind = (
-    accuracies if every_accuracy else accuracies[:1],
+    accuracies,
     online,
     list(_losses(runs)),
     [
@@ -130,9 +139,11 @@ def _name(run: run_reader.Run, question: str) -> str:
   return next((each.full for each in own if each.question == question), question)
 
 
-def _score_title(name: str) -> str:
+def _score_title(name: str, is_label_free: bool) -> str:
   split = 'validation' if best_round.is_of_validation(name) else 'test'
-  title = plain_text.title(name.removeprefix(best_round.VALIDATION))
+  shown = run_numbers.without_labels(name) if is_label_free else name
+  title = plain_text.title(shown.removeprefix(best_round.VALIDATION))
+  title += comparison.arrow(name)
   is_accuracy = name.endswith(method_names.SCORES)
   return f'{split}{" accuracy" if is_accuracy else ""}, {title}'
 

@@ -56,7 +56,8 @@ def draw(
   """
   labels = [_label(group) for group in groups]
   panels = math.ceil(len(shown) / _PANELS_IN_A_ROW)
-  figure = _new(panels, labels)
+  places = look.places(group.name for group in groups)
+  figure = _new(panels, labels, [places[group.name] for group in groups])
   for index, quantity in enumerate(shown, start=1):
     plot = figure.add_subplot(panels, _PANELS_IN_A_ROW, index)
     _draw_panel(plot, groups, quantity)
@@ -78,11 +79,12 @@ def draw_over(
   """
   every = [line for lines in panels.values() for line in lines]
   names = list(dict.fromkeys(line.name for line in every))
+  styles = look.places(names)
   ticks = sensitivity.ordered(value for line in every for value in line.points.index)
   is_crowded = sum(map(len, ticks)) > _TICK_LETTERS
   in_a_row = min(len(panels), _PANELS_OVER_IN_A_ROW)
   rows = math.ceil(len(panels) / in_a_row)
-  figure = _new(rows, names)
+  figure = _new(rows, names, [styles[name] for name in names])
   first = None
   for index, (title, lines) in enumerate(panels.items(), start=1):
     # Shares are compared between panels too: one axis for all.
@@ -91,8 +93,8 @@ def draw_over(
       first = first or plot
       plot.yaxis.set_major_formatter(_PER_CENT)
     for line in lines:
-      style = _style(names.index(line.name))
-      marker = _MARKERS[names.index(line.name) % len(_MARKERS)]
+      style = _style(styles[line.name])
+      marker = _MARKERS[styles[line.name] % len(_MARKERS)]
       places = [ticks.index(value) for value in line.points.index]
       mean, deviation = line.points['mean'], line.points['deviation'].fillna(0.0)
       plot.errorbar(places, mean, yerr=deviation, marker=marker, capsize=3, **style)
@@ -123,13 +125,15 @@ def render(figure: figure_lib.Figure, kind: str = 'png') -> bytes:
   return buffer.getvalue()
 
 
-def _new(panels: int, labels: Sequence[str]) -> figure_lib.Figure:
+def _new(
+  panels: int, labels: Sequence[str], styles: Sequence[int]
+) -> figure_lib.Figure:
   """Returns a figure with room for rows of panels, and its legend above them."""
   longest = max(map(len, labels)) + _HANDLE_LETTERS
   in_a_line = max(1, min(len(labels), _LEGEND_LETTERS // longest))
   lines = math.ceil(len(labels) / in_a_line)
   figure = look.new(_WIDTH, panels * _PANEL_HEIGHT + (lines + 1) * _LEGEND_LINE)
-  handles = [lines_lib.Line2D([], [], **_style(index)) for index in range(len(labels))]
+  handles = [lines_lib.Line2D([], [], **_style(index)) for index in styles]
   look.legend(figure, handles, labels, in_a_line, fontsize=10, handlelength=3)
   return figure
 
@@ -153,10 +157,11 @@ def _draw_panel(
   plot: axes_lib.Axes, groups: Sequence[run_groups.Group], quantity: curves.Quantity
 ) -> None:
   drawn = []
-  for index, group in enumerate(groups):
+  places = look.places(group.name for group in groups)
+  for group in groups:
     one = curves.series(group, quantity)
     if len(one):
-      drawn.append(_draw_series(plot, one, index))
+      drawn.append(_draw_series(plot, one, places[group.name]))
   last = max(run.last_round for group in groups for run in group.counted)
   _label_axes(plot, quantity, np.concatenate(drawn), last)
 

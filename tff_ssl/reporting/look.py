@@ -31,6 +31,11 @@ def new(width: float, height: float) -> figure_lib.Figure:
   )
 
 
+def places(names: Iterable[str]) -> dict[str, int]:
+  """Returns the place of each name's colour and style, whatever their order."""
+  return {name: place for place, name in enumerate(sorted({*names}))}
+
+
 def style_axes(plot: axes_lib.Axes) -> None:
   """Draws thin axes, with a grid for the values in the background."""
   plot.tick_params(colors=INK, length=3)

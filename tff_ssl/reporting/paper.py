@@ -1,16 +1,18 @@
 """A comparison for a paper: names that a reader knows, and one table that says all."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 
 import pandas as pd
 
 from tff_ssl.computing import kinds
+from tff_ssl.evaluation import method_names
 from tff_ssl.reporting import comparison
 from tff_ssl.reporting import comparison_table
 from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import run_groups
 from tff_ssl.reporting import run_reader
+from tff_ssl.reporting import significance
 from tff_ssl.reporting import tables
 from tff_ssl.reporting import titles
 
@@ -27,6 +29,12 @@ _PROBES = {
 # The recalls of two classes: of the other one, and of the positive one.
 _OF_TWO = ('specificity', 'sensitivity')
 _MEANT = 'Sensitivity is the recall of {}, specificity that of {}.'
+_ALSO = (
+  ', and those that the paired t-test, corrected by Holm, does not tell from it (p at '
+  f'least {significance.LEVEL})'
+)
+# Settings that the caption calls otherwise than by the last part of their name.
+_CALLED = {'clients': "clients' optimizer"}
 _SHOWN = 'Mean ± sample deviation'
 _DRAWS = f'{_SHOWN} over draws of few labels'
 
@@ -43,6 +51,12 @@ class Names:
 
   heads: Sequence[str]
   settings: pd.DataFrame
+
+  def short(self) -> 'Names':
+    """Returns the names without settings that need not tell groups apart."""
+    if len({*self.heads}) < len(self.heads):
+      return self
+    return Names(self.heads, self.settings.iloc[:, :0])
 
   @property
   def has_columns(self) -> bool:
@@ -110,6 +124,7 @@ def table(
   named: Names,
   common: Sequence[str] = (),
   note: str = '',
+  alike: Mapping[str, Sequence[set[int]]] | None = None,
 ) -> tables.Table:
   """Returns the table of numbers for a document.
 
@@ -120,13 +135,16 @@ def table(
     named: From `names`.
     common: Settings that the caption says if all runs have the same value.
     note: A line below the table; empty: none.
+    alike: The pairs of groups that tests do not tell apart, by number
+      (`paper_tests.Tested`).
 
   Returns:
     Settings in which groups differ are columns, or have a table of their own
     (`settings`); what all rows have in common is in the caption.
   """
   plain = comparison_table.table(compared, questions)
-  shown = [compared.rows[k] for k in comparison_table.rows_of(compared, questions)]
+  rows = comparison_table.rows_of(compared, questions)
+  shown = [compared.rows[k] for k in rows]
   heads = named.heads if named.has_columns else named.full
   cells = [row.named(heads[row.group]) for row in shown]
   own = pd.DataFrame({comparison.NAME: cells})
@@ -135,23 +153,50 @@ def table(
       of_group = named.settings.iloc[:, position]
       column = [plain_text.EMPTY if r.is_shared else of_group[r.group] for r in shown]
       own.insert(len(own.columns), name, column, allow_duplicates=True)
-  names_of_rows = len(own.columns)
+  # Settings are repeated where they tell rows apart.
+  naming = 1 if len({*cells}) == len(cells) else len(own.columns)
   runs = {*plain.cells[comparison.RUNS]}
   if len(runs) > 1:
     own[comparison.RUNS] = plain.cells[comparison.RUNS]
   numbers = plain.cells.iloc[:, plain.heads :]
   numbers.columns = [title(question, compared) for question in questions]
   moved = len(own.columns) - plain.heads
+  also = [
+    (rows.index(k), plain.heads + column)
+    for column, question in enumerate(questions)
+    for k in _as_good(compared, plain, rows, (alike or {}).get(question, ()), column)
+  ]
+  gone = comparison_table.not_finite(compared, questions, cells, rows)
   return tables.Table(
     pd.concat([own, numbers], axis=1),
-    {(row, column + moved) for row, column in plain.best},
-    [*compared.notes, *([note] if note else [])],
+    {(row, column + moved) for row, column in (*plain.best, *also)},
+    [*compared.notes, *gone, *([note] if note else [])],
     len(own.columns),
     ' '.join(
       [*_common(groups, common), *_meaning(plain, runs), *_of_two(questions, compared)]
     ),
-    names_of_rows,
+    naming,
+    _ALSO if alike else '',
   )
+
+
+def _as_good(
+  compared: comparison.Comparison,
+  plain: tables.Table,
+  rows: Sequence[int],
+  pairs: Iterable[set[int]],
+  column: int,
+) -> list[int]:
+  """Returns the groups' own rows that tests do not tell from the best of a column."""
+  own = {compared.rows[k].group: k for k in compared.own}
+  best = {rows[row] for row, place in plain.best if place == plain.heads + column}
+  return [
+    own[other]
+    for pair in pairs
+    for group in pair
+    for other in pair - {group}
+    if own[group] in best
+  ]
 
 
 def settings(
@@ -194,6 +239,7 @@ def title(question: str, compared: comparison.Comparison) -> str:
   said = comparison.title(head) if is_of_two else compared.title(question)
   first, space, rest = said.partition(' ')
   text = f'{_PROBES.get(first, first)}{space}{rest}'.replace(' auc', ' AUC')
+  text += comparison.arrow(question)
   if not is_of_two:
     return text
   return f'{text.removesuffix(" recall")} {_OF_TWO[int(last) == compared.positive]}'
@@ -213,8 +259,30 @@ def _common(groups: Sequence[run_groups.Group], wanted: Sequence[str]) -> list[s
   for name in wanted:
     values = {kinds.value_text(run.settings.get(name)) for run in runs}
     if len(values) == 1 and runs[0].settings.get(name) not in (None, False):
-      said.append(f'{name.rpartition(".")[2].replace("_", " ")} {values.pop()}')
+      called = _CALLED.get(name, name.rpartition('.')[2].replace('_', ' '))
+      said.append(f'{called} {values.pop()}')
+  if wanted:
+    measured = {_measured(run.evaluation) for run in runs}
+    said += [each for each in (measured.pop() if len(measured) == 1 else ()) if each]
   return [f'Common to all: {", ".join(said)}.'] if said else []
+
+
+def _measured(numbers: Mapping[str, float]) -> tuple[str, str]:
+  """Returns how often few labels were drawn, and the number of test examples."""
+  draws = {value for name, value in numbers.items() if name.startswith('draws/')}
+  often = max(draws, default=0)
+  parts = [(name.split('/'), value) for name, value in numbers.items()]
+  # Of any probe of the run's own encoder: each matrix has all test examples.
+  matrices = [
+    ([*probe], value)
+    for (*probe, what, _, _), value in ((p, v) for p, v in parts if len(p) == 5)
+    if what == 'confusion' and probe[0] in method_names.METHODS
+  ]
+  tested = sum(value for probe, value in matrices if probe == matrices[0][0])
+  return (
+    f'{often:.0f} draws of few labels' if often > 1 else '',
+    f'{tested:,.0f} test examples' if tested else '',
+  )
 
 
 def _meaning(plain: tables.Table, runs: set[str]) -> list[str]:

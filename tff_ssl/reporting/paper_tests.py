@@ -11,7 +11,6 @@ from tff_ssl.reporting import comparison
 from tff_ssl.reporting import paper
 from tff_ssl.reporting import plain_text
 from tff_ssl.reporting import run_groups
-from tff_ssl.reporting import run_reader
 from tff_ssl.reporting import significance
 from tff_ssl.reporting import tables
 from tff_ssl.reporting import titles
@@ -21,16 +20,18 @@ _REFUSED = (
   f'at least {significance.LEAST_SEEDS} seeds in common.'
 )
 _CAPTION = (
-  'Differences, method less against, paired by {seeds} seeds, of methods of one budget '
-  'and one norm{shared}: mean (interval that holds the true mean 19 times in 20, by '
-  'Student), of shares in per cent, and p of the paired t-test, corrected by Holm for '
-  'all pairs of a number.'
+  'Differences, {order}, paired by {seeds} seeds, of methods of one budget and one '
+  'norm{shared}: mean (interval by Student, not corrected, which by itself holds the '
+  'true mean 19 times in 20), of shares in percentage points, and p of the paired '
+  't-test, corrected by Holm for {pairs} of a number.'
 )
 _FRIEDMAN = (
   " All: Friedman's test of the ranks; the figure of ranks has the critical "
   'differences of mean ranks (Nemenyi).'
 )
-_ALL, _AGAINST = 'all', 'against'
+_ALL, _AGAINST, _NUMBER = 'all', 'against', 'number'
+# So many pairs are columns, beside which numbers are rows.
+_MOST_COLUMNS = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,11 +42,13 @@ class Tested:
     tables: For groups of one budget and one norm, a row for two methods, or for all.
     refusal: Why nothing is tested; empty if something is, or there is nothing to test.
     ranks: The title of a number, and the ranks of methods in it.
+    alike: Number -> the pairs of groups that are not told apart in it.
   """
 
   tables: Sequence[tables.Table]
   refusal: str
   ranks: Sequence[tuple[str, significance.Ranks]]
+  alike: Mapping[str, Sequence[set[int]]]
 
 
 def references(
@@ -85,7 +88,7 @@ def references(
 def _is_of(group: run_groups.Group, wanted: str) -> bool:
   """Returns whether a name is that of a group's method."""
   settings = group.counted[0].settings
-  kinds_of = (settings.get(each) for each in (run_reader.METHOD, run_reader.OBJECTIVE))
+  kinds_of = map(settings.get, run_groups.HEAD)
   return titles.is_named(wanted, *(kinds.value_text(each or '') for each in kinds_of))
 
 
@@ -107,6 +110,7 @@ def find(
   asked = [*filter(comparison.sign, questions)]
   found: list[tables.Table] = []
   ranks: list[tuple[str, significance.Ranks]] = []
+  alike: dict[str, list[set[int]]] = {}
   for peers in dict.fromkeys(compared.peers):
     members = [k for k, each in enumerate(compared.peers) if each == peers]
     if against is not None and peers not in against:
@@ -126,44 +130,78 @@ def find(
         if len(each.columns) >= significance.LEAST_RANKED
       }
       heads = {question: paper.title(question, compared) for question in values}
-      found.append(_table(values, own, heads, shared, reference))
+      told = {q: significance.differences(v, reference) for q, v in values.items()}
+      places = {name: k for k, name in shown.items()}
+      for question, those in told.items():
+        alike.setdefault(question, []).extend(
+          {places[each.method], places[each.other]}
+          for each in those
+          if each.p >= significance.LEVEL
+        )
+      counts = [len(each) for each in values.values()]
+      said = _caption(counts, shared, reference, bool(own))
+      found.append(_table(told, own, heads, said))
       ranks += [(f'{heads[question]}{shared}', each) for question, each in own.items()]
   is_refused = asked and len(named.heads) > 1 and not found
-  return Tested(found, _REFUSED if is_refused else '', ranks)
+  return Tested(found, _REFUSED if is_refused else '', ranks, alike)
+
+
+def _caption(
+  counts: Sequence[int], shared: str, against: str | None, has_ranks: bool
+) -> str:
+  """Returns what a table of tests shows.
+
+  Args:
+    counts: The seeds of each number.
+    shared: The settings that the groups share.
+    against: The group that the others are compared with, if it is not each.
+    has_ranks: Whether all are compared together, too.
+  """
+  caption = _CAPTION.format(
+    order='first method less second' if against is None else f'less {against}',
+    seeds=' to '.join(map(str, dict.fromkeys((min(counts), max(counts))))),
+    shared=shared,
+    pairs='all pairs' if against is None else f'the pairs with {against}',
+  )
+  return caption + (_FRIEDMAN if has_ranks else '')
 
 
 def _table(
-  values: Mapping[str, pd.DataFrame],
+  told: Mapping[str, Sequence[significance.Difference]],
   ranks: Mapping[str, significance.Ranks],
   heads: Mapping[str, str],
-  shared: str,
-  against: str | None,
+  caption: str,
 ) -> tables.Table:
-  """Returns the table of groups of one budget: a column for each question.
+  """Returns the table of groups of one budget.
 
   Args:
-    values: Of each question, the values by seed and group.
+    told: Of each question, the differences.
     ranks: Of each question with enough groups, their ranks.
     heads: The questions in print.
-    shared: The settings that the groups share.
-    against: The group that the others are compared with, if it is not each.
+    caption: From `_caption`.
+
+  Returns:
+    Few pairs are columns, and the questions rows; otherwise pairs are rows.
   """
   cells: dict[tuple[str, str], dict[str, str]] = {}
-  for question, own in values.items():
-    for each in significance.differences(own, against):
+  for question, own in told.items():
+    reach = max((each.high - each.low) / 2 for each in own)
+    for each in own:
       row = each.method, each.other
-      cells.setdefault(row, {})[question] = _cell(question, each)
+      cells.setdefault(row, {})[question] = _cell(question, each, reach)
+  is_wide = len(cells) <= _MOST_COLUMNS
   for question, ranked in ranks.items():
     cells.setdefault((_ALL, ''), {})[question] = f'p {_p(ranked.p)}'
-  lines = [
-    (*row, *(own.get(question, plain_text.EMPTY) for question in values))
-    for row, own in cells.items()
+  columns = [
+    [own.get(question, plain_text.EMPTY) for question in told] for own in cells.values()
   ]
-  counts = sorted({len(own) for own in values.values()})
-  seeds = ' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))
-  caption = _CAPTION.format(seeds=seeds, shared=shared)
-  frame = pd.DataFrame(lines, columns=[comparison.NAME, _AGAINST, *heads.values()])
-  caption += _FRIEDMAN if ranks else ''
+  if is_wide:
+    titled = [' − '.join(filter(None, pair)) for pair in cells]
+    lines = [*zip(heads.values(), *columns, strict=True)]
+    frame = pd.DataFrame(lines, columns=[_NUMBER, *titled])
+    return tables.Table(frame, caption=caption)
+  rows = [(*pair, *own) for pair, own in zip(cells, columns, strict=True)]
+  frame = pd.DataFrame(rows, columns=[comparison.NAME, _AGAINST, *heads.values()])
   return tables.Table(frame, heads=2, caption=caption, naming=2)
 
 
@@ -197,15 +235,21 @@ def _values(
   return values if len(values) >= significance.LEAST_SEEDS else pd.DataFrame()
 
 
-def _cell(question: str, found: significance.Difference) -> str:
-  factor, form = (100, '.1f') if plain_text.is_share(question) else (1, '.3g')
+def _cell(question: str, found: significance.Difference, reach: float) -> str:
+  """Writes a difference, with the decimals that suit the widest interval's half."""
+  factor, form = 100, '.1f'
+  if not plain_text.is_share(question):
+    decimals = plain_text.decimals_of([reach])
+    factor, form = 1, '.3g' if decimals is None else f'.{decimals}f'
   mean, low, high = (
     f'{factor * each:{form}}'.replace('-', '−')
     for each in (found.mean, found.low, found.high)
   )
-  return f'{mean} ({low} to {high}), p {_p(found.p)}'
+  return f'{mean} ({low}, {high}), p {_p(found.p)}'
 
 
 def _p(p: float) -> str:
   """Writes a p-value as papers do."""
+  if f'{p:.3f}' == '1.000':
+    return '1'
   return f'{p:.3f}'.removeprefix('0') if p >= 0.001 else '<.001'

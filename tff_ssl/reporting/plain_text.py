@@ -54,21 +54,41 @@ def class_name(name: str, position: int | str, classes: Sequence[str]) -> str:
   return classes[int(digits)] if int(digits) < len(classes) else ''
 
 
-def number(name: str, mean: float, deviation: float) -> str:
+def decimals_of(deviations: Collection[float]) -> int | None:
+  """Returns the decimals of numbers in one column; None without a deviation.
+
+  The largest deviation has two digits. The smallest has one, or more would be written
+  than the others bear.
+  """
+  places = [-math.floor(math.log10(d)) for d in deviations if 0 < d < math.inf]
+  if not places:
+    return None
+  return max(0, min(places) + 1, min(max(places), min(places) + 2))
+
+
+def number(
+  name: str, mean: float, deviation: float, decimals: int | None = None
+) -> str:
   """Writes a mean and, unless it is NaN, a deviation, in the unit of the number.
 
   Bytes that do not vary have no deviation.
+
+  Args:
+    name: The name of the number.
+    mean: The mean.
+    deviation: Its deviation.
+    decimals: Of a number without a unit; None: two digits of the deviation.
   """
-  unit, factor, decimals = '', 1.0, None
+  unit, factor = '', 1.0
   if is_share(name):
     unit, factor, decimals = '%', 100.0, 1
   elif name == _BYTES:
     power = min(int(math.log10(max(mean, 1)) // 3), len(_UNITS) - 1)
+    decimals = None
     unit, factor = f' {_UNITS[power]}', 1000.0**-power
   mean, deviation = factor * mean, factor * deviation
-  if decimals is None and 0 < deviation < math.inf:
-    # Two digits of the deviation, and as many decimals of the mean.
-    decimals = max(0, 1 - math.floor(math.log10(deviation)))
+  if decimals is None:
+    decimals = decimals_of([deviation])
   text = f'{mean:.4g}' if decimals is None else f'{mean:.{decimals}f}'
   if math.isfinite(deviation) and (deviation or name != _BYTES):
     text += f' ± {deviation:.{decimals or 0}f}'

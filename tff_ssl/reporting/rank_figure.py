@@ -7,22 +7,34 @@ from matplotlib import figure as figure_lib
 from tff_ssl.reporting import look
 from tff_ssl.reporting import significance
 
+_MOST = 4
 _WIDTH, _HEAD, _LINE = 7.0, 1.0, 0.26
 # Levels in lines: below the axis a bar, and the first name; above it the critical
 # difference.
 _BAR, _FIRST_NAME, _CRITICAL = 0.35, 1.0, 1.4
 
 
-def draw(shown: Sequence[tuple[str, significance.Ranks]]) -> figure_lib.Figure:
-  """Draws an axis of mean ranks for each number, the best on the left.
+def draw(
+  shown: Sequence[tuple[str, significance.Ranks]], names: Sequence[str] = ()
+) -> figure_lib.Figure:
+  """Draws an axis of mean ranks for each of few numbers, the best on the left.
 
   Names hang from their ranks; a bar connects methods that are not told apart.
 
   Args:
-    shown: The title of a number, and its ranks.
+    shown: The title of a number, and its ranks. Of many, the first are drawn.
+    names: All methods of the comparison, which gives them their colours.
   """
+  count, shown = len(shown), shown[:_MOST]
+  colors = {
+    name: look.COLORS[place % len(look.COLORS)]
+    for name, place in look.places(names).items()
+  }
   heights = [_levels(ranks) for _, ranks in shown]
   figure = look.new(_WIDTH, sum(_HEAD + _LINE * height for height in heights))
+  if count > len(shown):
+    said = f'The first {len(shown)} of {count} numbers; --metric chooses others'
+    figure.suptitle(said, x=0.01, ha='left', color=look.FAINT, fontsize=9)
   plots = figure.subplots(len(shown), height_ratios=heights, squeeze=False)[:, 0]
   for plot, height, (title, ranks) in zip(plots, heights, shown, strict=True):
     look.panel_title(plot, f'{title}: mean rank over {ranks.seeds} seeds')
@@ -37,11 +49,14 @@ def draw(shown: Sequence[tuple[str, significance.Ranks]]) -> figure_lib.Figure:
       is_left = k < (count + 1) // 2
       depth = below + (k if is_left else count - 1 - k)
       end = 0.9 if is_left else count + 0.1
-      plot.plot([rank, rank, end], [0, -depth, -depth], color=look.FAINT, lw=1)
+      color = colors.get(name, look.FAINT)
+      plot.plot(
+        [rank, rank, end], [0, -depth, -depth], color=color, lw=1.4, clip_on=False
+      )
       side = 'right' if is_left else 'left'
       text = f' {look.plain(name)} ({rank:.2f}) '
       plot.text(end, -depth, text, ha=side, va='center', color=look.INK, fontsize=9)
-    plot.plot([1, 1 + ranks.critical], [_CRITICAL] * 2, color=look.COLORS[1], lw=2)
+    plot.plot([1, 1 + ranks.critical], [_CRITICAL] * 2, color=look.INK, lw=2)
     said = f'  critical difference {ranks.critical:.2f}'
     plot.text(
       1 + ranks.critical, _CRITICAL, said, va='center', color=look.INK, fontsize=8

@@ -146,6 +146,40 @@ def labels_of(question: str) -> float:
   return 0.0
 
 
+def without_labels(question: str) -> str:
+  """Returns a question without its number of labels, or share of them."""
+  parts = question.split('/')
+  return '/'.join(part for part in parts if not labels_of(part))
+
+
+def label_free(every: pd.DataFrame) -> dict[str, str]:
+  """Finds metrics of one's own that have the same numbers whatever the labels.
+
+  Args:
+    every: Columns `row`, `seed`, `question` and `value`.
+
+  Returns:
+    A question, of several that differ in their labels alone and have the same numbers
+    in all runs -> the one of them that most runs have.
+  """
+  own = every[[method_names.is_own(question) for question in every['question']]]
+  by_labels: dict[str, dict[str, pd.Series]] = {}
+  for question, lines in own.groupby('question', sort=False):
+    values = lines.drop_duplicates(['row', 'seed']).set_index(['row', 'seed'])['value']
+    name = without_labels(str(question))
+    by_labels.setdefault(name, {})[str(question)] = values
+  found: dict[str, str] = {}
+  for questions in by_labels.values():
+    first, *others = sorted(questions, key=lambda each: -len(questions[each]))
+    values = questions[first]
+    if others and all(
+      values.reindex(questions[other].index).equals(questions[other])
+      for other in others
+    ):
+      found |= dict.fromkeys(questions, first)
+  return found
+
+
 def _number(run: run_reader.Run, full: str, value: float) -> Number:
   split = VALIDATION if full.startswith(VALIDATION) else ''
   rest = full.removeprefix(split)
