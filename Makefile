@@ -76,7 +76,7 @@ help-lab:
 	@echo 'make lock         resolve both requirements*.in into their locks'
 
 demo: venv
-	$(BIN)/python -m binaries.dcco --task=digits --augmentation=mild \
+	$(BIN)/python -m binaries.dcco --task=digits --augmentation=mild --encoder=width=1.5 \
 	    --partition=dirichlet:alpha=0,examples=4 --clients_per_round=96 --rounds=150 \
 	    --server=learning_rate=4e-3 --objective=off_diagonal_weight=5 --runtime=packs=4 \
 	    --evaluation=label_fractions=0.02/0.1,baselines=true,supervised_steps=200 \
