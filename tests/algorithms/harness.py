@@ -176,8 +176,8 @@ def datasets(clients, packed: bool = False) -> list[tf.data.Dataset]:
 def in_packs(clients, num_packs: int = 2) -> list[tf.data.Dataset]:
   """Returns packs of clients, of which the arrays of each are given."""
   sizes = [len(client['example_id']) for client in clients]
-  return [
-    packs.pack_dataset(
+  contents = [
+    packs.content(
       collections.OrderedDict(
         (name, np.concatenate([clients[k][name] for k in pack])) for name in clients[0]
       ),
@@ -185,6 +185,7 @@ def in_packs(clients, num_packs: int = 2) -> list[tf.data.Dataset]:
     )
     for pack in packs.deal(sizes, num_packs, bytes_per_example=1)
   ]
+  return [*map(tf.data.Dataset.from_tensors, contents)]
 
 
 def broken(positions: Sequence[int], value: float = np.nan) -> tf.data.Dataset:

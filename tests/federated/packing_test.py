@@ -147,9 +147,8 @@ def _run(function, sizes, aggregation=None, bad=()):
   if not function.additive:
     kinds['metrics'] = combine.METRICS
   exchange_spec = client_functions.ExchangeSpec(kinds, counted=True)
-  sent = cohort.map(function, exchange_spec, _SHARED)(
-    shared, cohort.read(packs.pack_dataset(examples, sizes))
-  )
+  pack = cohort.read(tf.data.Dataset.from_tensors(packs.content(examples, sizes)))
+  sent = cohort.map(function, exchange_spec, _SHARED)(shared, pack)
   pixels = np.split(examples['image'][:, 0, 0, 0].astype(np.float64), ends[:-1])
   return sent, [np.mean(p) + 2 if len(p) else 0.0 for p in pixels]
 

@@ -127,18 +127,6 @@ def content(
   )
 
 
-def pack_dataset(
-  examples: Mapping[str, np.ndarray], sizes: Sequence[int]
-) -> tf.data.Dataset:
-  """Returns a pack as the data set that an algorithm built with `PackSpec` takes.
-
-  Args:
-    examples: See `content`, also for `sizes`.
-    sizes: Examples of each client.
-  """
-  return tf.data.Dataset.from_tensors(content(examples, sizes))
-
-
 def select_examples(
   objective: Any, pack: Mapping[str, Any], by_size: bool
 ) -> Mapping[str, Any]:

@@ -162,7 +162,8 @@ def _data(directions, num_packs):
   ]
   if not num_packs:
     return [tf.data.Dataset.from_tensor_slices(each) for each in fields]
-  return [packs.pack_dataset(each, [1] * len(each[_DIRECTION])) for each in fields]
+  contents = (packs.content(each, [1] * len(each[_DIRECTION])) for each in fields)
+  return [*map(tf.data.Dataset.from_tensors, contents)]
 
 
 def lower_bound(inside, outside, delta):
