@@ -24,12 +24,12 @@ _MAX_FUNCTION_LINES = 60
 # parts of one's own (--import), classifiers to hand over and tables for papers, by
 # twice the 1,900 lines that tests gave.
 _BUDGETS = {
-  'tff_ssl': 58_882,
+  'tff_ssl': 58_870,
   'tasks': 9_227,
   'binaries': 16_333,
   'carriers': 790,
   'docs': 6_435,
-  'tests': 64_518,
+  'tests': 64_407,
 }
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DRAWS = re.compile(r'tf\.random\.(experimental\.)?(?!stateless|experimental)\w+')
