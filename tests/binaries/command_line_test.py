@@ -311,6 +311,11 @@ def test_help_lists_the_flags_and_the_fields_of_kinds():
   assert text.startswith(dcco.__doc__.strip())
   for name in command_line.of_runs():
     assert (f'\n  --{name}' in text) == (name != 'labels'), name
+  listed = re.findall(r'^  --(\w+)', text, re.MULTILINE)
+  # Neither flags of TFF and absl, nor of methods that the program does not offer.
+  assert len({*listed} - {'verbosity', 'logtostderr', 'tau'}) == len(listed)
+  assert '  --task=digits\n' in text
+  assert 'Rounds between checkpoints; none: 10' in text
   text = help_text.build(dcco, 'dcco')
   assert 'stale_statistics=false  (true or false)' in text
   assert 'How pictures become squares' in help_text.build(dcco, 'data')

@@ -257,17 +257,6 @@ def test_patterns_may_be_relative_and_lists(runs, monkeypatch, capsys):
   assert (runs.parent / 'new' / 'out' / 'comparison.html').is_file()
 
 
-def test_as_a_program_it_has_its_own_flags_alone(runs):
-  flags = f'--runs={runs}/*', f'--out={runs.parent}/out', '--formats=markdown'
-  ended = launch.end(launch.start('compare', *flags), runs)
-  # Not stderr: matplotlib may say there that it makes its cache of fonts.
-  assert ended.status == 0, ended.stderr
-  assert 'dcco' in ended.stdout
-  ended = launch.end(launch.start('compare', '--rounds=3'), runs)
-  assert ended.status == 1
-  assert ended.stderr.startswith('Error: There is no flag --rounds; ')
-
-
 def test_starts_without_tensorflow():
   code = 'import sys, binaries.compare; sys.exit("tensorflow" in sys.modules)'
   assert launch.python(code).returncode == 0

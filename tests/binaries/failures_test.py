@@ -1,7 +1,5 @@
 """What a person is told when a run cannot go on."""
 
-import dataclasses
-
 import pytest
 
 from binaries import dcco
@@ -10,7 +8,6 @@ from binaries.config import run_config as config_lib
 from binaries.launching import program
 from tests.binaries import in_process
 from tests.binaries import launch
-from tff_ssl.execution import worker_process
 from tff_ssl.runs import checkpoints
 from tff_ssl.storage import files
 
@@ -43,53 +40,12 @@ def test_a_failure_says_what_is_saved(tmp_path, monkeypatch):
   )
 
 
-@pytest.mark.parametrize(
-  ('error', 'said'),
-  [
-    (
-      worker_process.LostError('the TFF worker is gone'),
-      'Error: the TFF worker is gone.\n',
-    ),
-    (OSError(28, 'No space left on device', 'a.csv'), 'Error: a.csv: No space left'),
-    (MemoryError('1 TiB'), 'Error: There is not enough memory (1 TiB): fewer'),
-  ],
-)
-def test_a_failure_is_one_line_on_stderr(error, said):
-  def fail():
-    raise error
-
-  ended = in_process.run(_Program(fail))
-  assert ended.status == 1
-  assert ended.stderr.startswith(said)
-
-
 def test_a_mistake_has_its_traceback():
   def fail():
     raise TypeError('a mistake')
 
   with pytest.raises(TypeError, match='a mistake'):
-    program.start(_Program(fail), ['test'])
-
-
-class _Program:
-  """A program as `in_process.run` takes it."""
-
-  __name__ = 'test'
-
-  @dataclasses.dataclass(frozen=True)
-  class Options:
-    """No flags."""
-
-  def __init__(self, main):
-    self.main = lambda _: main()
-
-
-def test_a_flag_that_is_named_does_not_come_of_another():
-  def fail():
-    raise ValueError('clients_per_round is 64: it must be between 1 and 8')
-
-  ended = in_process.run(_Program(fail))
-  assert ended.stderr == 'Error: clients_per_round is 64: it must be between 1 and 8.\n'
+    program.run_checked(fail)
 
 
 def test_a_wrong_value_of_a_stranger_s_run_is_one_sentence(tmp_path):

@@ -1,7 +1,6 @@
 import logging
 import os
 import pathlib
-import re
 import signal
 import sys
 import time
@@ -15,19 +14,6 @@ from binaries.launching import program
 from tests.binaries import launch
 
 pytestmark = pytest.mark.forks
-
-
-def test_help_is_that_of_the_program(tmp_path):
-  ended = launch.end(launch.start('dcco', '--help'), tmp_path)
-  assert (ended.status, ended.stderr) == (0, '')
-  assert ended.stdout.startswith('Pretrains an encoder with DCCO')
-  listed = re.findall(r'^  --(\w+)', ended.stdout, re.MULTILINE)
-  assert len(set(listed)) == len(listed)
-  # With their help and default, and without the flags of TFF and absl, or of methods
-  # that the program does not offer.
-  assert '  --task=digits\n' in ended.stdout
-  assert 'Rounds between checkpoints; none: 10' in ended.stdout
-  assert not {'verbosity', 'logtostderr', 'tau', 'labels'} & {*listed}
 
 
 def _raise(error):

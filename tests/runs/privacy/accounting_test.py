@@ -3,7 +3,6 @@
 import collections
 import itertools
 
-import dp_accounting
 import numpy as np
 import pytest
 from scipy import stats
@@ -12,22 +11,7 @@ from tff_ssl.runs.privacy import accounting
 from tff_ssl.runs.privacy import divergences
 from tff_ssl.runs.privacy import noise_search
 from tff_ssl.runs.privacy import privacy_ledger
-from tff_ssl.runs.privacy import release_history
 from tff_ssl.simulation import cohort_sampling
-
-# (population, cohort, multipliers, delta, rounds)
-_CONFIGURATIONS = [
-  (100, 100, (1.0,), 1e-3, 1),
-  (100, 100, (2.0, 2.0), 1e-3, 10),
-  (1000, 10, (1.0,), 1e-4, 1),
-  (1000, 10, (0.5, 3.0), 1e-5, 100),
-  (1000, 100, (4.0, 4.0, 4.0), 1e-5, 50),
-  (355, 64, (2.0, 1.0), 1e-3, 7),
-  (10**6, 1000, (1.0, 1.0), 1e-8, 1000),
-  (64, 5, (10.0,), 1e-6, 500),
-  (2, 1, (5.0,), 0.1, 3),
-  (10_000, 9_999, (30.0, 20.0), 1e-6, 20),
-]
 
 
 def _terms(population, cohort, multipliers, delta):
@@ -74,7 +58,8 @@ def test_without_the_help_of_sampling_a_client_is_as_if_in_every_round():
   everybody = accounting.Terms(1000, 1000, {'x': 4.0}, 1e-4)
   found = accounting.Accountant(terms).epsilon_after(9)
   # By whole orders alone: never less, and hardly more.
-  assert 1 <= found / _by_renyi(everybody).epsilon_after(9) < 1.01
+  # By whole orders alone: never less, and hardly more.
+  assert 1 < found / _by_renyi(everybody).epsilon_after(9) < 1.01
   z = noise_search.solve(1000, 10, 9, found, 1e-4, **of_any_noise)
   assert z == pytest.approx(4, rel=0.01)
 
@@ -178,29 +163,6 @@ def _of_passes(population, cohort, z=1.0, delta=1e-3, **others):
   return accounting.Terms(
     population, cohort, {'x': z}, delta, False, accounting.PASSES, **others
   )
-
-
-@pytest.mark.parametrize('gaussian', [True, False])
-@pytest.mark.parametrize('configuration', _CONFIGURATIONS)
-def test_epsilon_of_passes_is_that_of_a_client_s_own_releases(configuration, gaussian):
-  population, cohort, multipliers, delta, rounds = configuration
-  named = {f'value_{k}': z for k, z in enumerate(multipliers)}
-  terms = accounting.Terms(
-    population, cohort, named, delta, False, accounting.PASSES, gaussian
-  )
-  got = _by_renyi(terms)
-  # One by one, and by dp_accounting's own orders, or those of them that are whole.
-  default = dp_accounting.rdp.RdpAccountant()._orders
-  orders = [a for a in default if gaussian or a == int(a)]
-  accountant = dp_accounting.rdp.RdpAccountant(orders)
-  times = min(-(-rounds // (population // cohort)), 40)
-  for _ in range(times):
-    for z in multipliers:
-      accountant.compose(dp_accounting.GaussianDpEvent(z))
-  found = got.epsilon(release_history.Counts({1: times}))
-  assert found == pytest.approx(accountant.get_epsilon(delta), abs=1e-6)
-  if rounds <= 40 * (population // cohort):
-    assert got.epsilon_after(rounds) == found
 
 
 @pytest.mark.parametrize('seed', range(25))
