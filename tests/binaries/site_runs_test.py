@@ -3,21 +3,17 @@
 Private runs are in tests/sites/rounds_test.py.
 """
 
-import collections
 import dataclasses
 
-import numpy as np
 import pytest
-import tensorflow as tf
 
 # isort: split
 from binaries import demo_sites
 from binaries.building import sites
 from binaries.experiment import site_part
 from tests.binaries import in_process
+from tests.sites import one_process
 from tff_ssl.execution import contexts
-from tff_ssl.federated import client_states
-from tff_ssl.federated import packs
 from tff_ssl.federated import parts
 from tff_ssl.federated import round_metrics
 from tff_ssl.runs import flat_metrics
@@ -69,39 +65,9 @@ def _rounds(config, folder):
     cohorts[name] = site_part.cohorts_of(name, own, held)
     clients[name] = simulated_clients.Clients(held, num_packs=config.runtime.packs)
   in_parts = parts.build_parts(built.graph)
-  # Of each site, by the number of a client, if clients keep one.
-  kept = {name: {} for name in clients}
   with contexts.in_process():
-    state = in_parts.initialize()
-    for round in range(1, _ROUNDS + 1):
-      known, told = collections.OrderedDict(), []
-      drawn = {
-        name: own.cohort_with_members(cohorts[name](round))
-        for name, own in clients.items()
-      }
-      for exchange in in_parts.exchanges.values():
-        known.update(exchange.broadcast(state))
-        total = None
-        for name, cohort in drawn.items():
-          states = _states(in_parts, clients[name], cohort, kept[name])
-          sums, after = exchange.partial(known, *states, cohort.data)
-          if states:
-            of_clients = [own for pack in after for own in packs.unstack(pack)]
-            kept[name].update({int(own.client): own for own in of_clients})
-          total = sums if total is None else tf.nest.map_structure(np.add, total, sums)
-        state, metrics = exchange.receive(state, [total])
-        told.append(metrics)
+    rounds = one_process.rounds(
+      in_parts, clients, lambda name, round: cohorts[name](round), _ROUNDS
+    )
+    for _, told, _ in rounds:
       yield round_metrics.joined(told)
-
-
-def _states(in_parts, clients, cohort, kept):
-  """Returns the states of a cohort's packs, in a list, if its clients keep some."""
-  if in_parts.client_state_type is None:
-    return []
-  blank = client_states.blank_state(in_parts.client_state_type)
-  numbers = [[clients.index(each) for each in pack] for pack in cohort.members]
-  states = [
-    [kept.get(number, blank._replace(client=np.int32(number))) for number in pack]
-    for pack in numbers
-  ]
-  return [[packs.stack(of_pack) for of_pack in states]]

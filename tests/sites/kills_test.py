@@ -152,33 +152,6 @@ def test_a_kill_before_any_write_changes_nothing(
   assert at > fewest_writes
 
 
-def test_rounds_without_a_lost_site_are_those_of_the_others(tmp_path, quick):
-  world = parties.World(tmp_path)
-  main, result = _coordinator(world, fewest=2, deadline=0.5, rounds=4)
-  stop = threading.Event()
-
-  def lose(round):
-    if round == 2:
-      # It hangs until the run has ended without it.
-      stop.wait(30)
-    return plain.CLIENTS['south']
-
-  threads = [_site(world, name) for name in ('east', 'north')]
-  lost = plain.Thread(
-    lambda: plain.take_part(world.answerer('south'), 'south', lose), name='south'
-  )
-  main.end()
-  for thread in threads:
-    thread.end()
-  stop.set()
-  lost.end()
-  counted = plain.counted(world.folder(parties.COORDINATOR))
-  others = ['east', 'north']
-  assert counted == [[*parties.NAMES], others, others, others]
-  expected = plain.alone(4, lambda round: counted[round - 1])
-  assert result[0] == expected[-1]
-
-
 def test_a_site_that_is_back_goes_on_from_the_round_that_counted(tmp_path, quick):
   world = parties.World(tmp_path)
   rounds, late, back = 12, threading.Event(), threading.Event()

@@ -3,21 +3,18 @@
 And what has left the sites then: every byte of the mailbox is looked at.
 """
 
-import collections
 import functools
 
 import numpy as np
 import pytest
-import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.algorithms import harness
+from tests.sites import one_process
 from tests.sites import parties
 from tests.sites import plain_parts as plain
 from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
-from tff_ssl.federated import client_states
-from tff_ssl.federated import packs
 from tff_ssl.federated import parts as parts_lib
 from tff_ssl.federated import phase_graph
 from tff_ssl.objectives import byol
@@ -132,34 +129,10 @@ def _at_sites(world, graph, context, masked=False):
 def _in_one_process(graph):
   """Returns the model and metrics, and the clients' states by site: no message."""
   built = parts_lib.build_parts(graph, None)
-  cohorts, states = {}, {}
-  for name in parties.NAMES:
-    clients = _clients(name)
-    cohorts[name] = clients.cohort_with_members(_PATIENTS[name])
-    if graph.algorithm.is_stateful:
-      blank = client_states.blank_state(graph.client_state_type)
-      ((*members,),) = cohorts[name].members
-      states[name] = [
-        packs.stack(
-          [blank._replace(client=np.int32(clients.index(each))) for each in members]
-        )
-      ]
-  state, told = built.initialize(), []
-  for _ in range(_ROUNDS):
-    known, metrics = collections.OrderedDict(), []
-    for exchange in built.exchanges.values():
-      known.update(exchange.broadcast(state))
-      total = None
-      for name in parties.NAMES:
-        own = [states[name]] if states else []
-        sums, after = exchange.partial(known, *own, cohorts[name].data)
-        if states:
-          states[name] = after
-        total = sums if total is None else tf.nest.map_structure(np.add, total, sums)
-      state, own = exchange.receive(state, [total])
-      metrics.append(own)
-    told.append(metrics)
-  return harness.weights(built, state), told, states
+  clients = {name: _clients(name) for name in parties.NAMES}
+  rounds = one_process.rounds(built, clients, lambda name, _: _PATIENTS[name], _ROUNDS)
+  states, told, kept = zip(*rounds, strict=True)
+  return harness.weights(built, states[-1]), told, kept[-1]
 
 
 def _assert_told(got, expected):
@@ -232,8 +205,8 @@ def test_states_stay_at_their_sites_and_equal_one_process(tmp_path, tff_context)
     )
     rounds.resume(world.folder(name), _ROUNDS)
     stored = rounds.states_of(_PATIENTS[name])
-    (pack,) = states[name]
-    for own in packs.unstack(pack):
+    assert len(states[name]) == len(clients.ids)
+    for own in states[name].values():
       other = stored[clients.ids[int(own.client)]]
       assert harness.flat(other).tobytes() == harness.flat(own).tobytes()
       assert own.last_round == _ROUNDS - 1
