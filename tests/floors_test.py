@@ -19,10 +19,11 @@ _MAX_LINES = 400
 _MAX_FUNCTION_LINES = 60
 # Lines of Python that a top folder may have. What comes in pays for itself: lower a
 # number after something has gone; one rises only by what another gives it, which falls
-# by more. Twice they rose by more than tests gave: by what sites brought
-# (tff_ssl/sites, binaries.site, carriers), for which nothing else was there; and by
-# parts of one's own (--import), classifiers to hand over and tables for papers, by
-# twice the 1,900 lines that tests gave.
+# by more. Three times they rose by more than tests gave: by what sites brought
+# (tff_ssl/sites, binaries.site, carriers), for which nothing else was there; by parts
+# of one's own (--import), classifiers to hand over and tables for papers, by twice the
+# 1,900 lines that tests gave; and by what newcomers to these asked for (scores of one's
+# own, names of classes, tables that fit a page), by 1,100.
 _BUDGETS = {
   'tff_ssl': 58_870,
   'tasks': 9_227,
