@@ -27,10 +27,10 @@ _MAX_FUNCTION_LINES = 60
 _BUDGETS = {
   'tff_ssl': 58_870,
   'tasks': 9_227,
-  'binaries': 16_333,
+  'binaries': 16_335,
   'carriers': 790,
   'docs': 6_435,
-  'tests': 64_383,
+  'tests': 64_387,
 }
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DRAWS = re.compile(r'tf\.random\.(experimental\.)?(?!stateless|experimental)\w+')

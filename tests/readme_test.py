@@ -13,6 +13,7 @@ _README = (_ROOT / 'README.md').read_text()
 # Appended to the blocks of the README and of docs/embedding.md.
 _CHECKS = """
 assert features.shape == (64, encoder.output_dim)
+assert 0 <= accuracy <= 1 and predicted.shape == (32,)
 np.testing.assert_allclose(mean['statistics'], images.mean((0, 1, 2)), rtol=1e-5)
 assert mean['num_examples'] == 64
 weight = tff.TensorType(np.float32)
@@ -44,7 +45,7 @@ def test_blocks_of_readme_and_embedding_run(tmp_path, monkeypatch, capsys):
   blocks = [re.search(r'```python\n(import numpy.*?)```', _README, re.DOTALL).group(1)]
   page = (_ROOT / 'docs' / 'embedding.md').read_text(encoding='utf-8')
   blocks += re.findall(r'^```python\n(.*?)^```', page, re.MULTILINE | re.DOTALL)
-  assert len(blocks) == 6
+  assert len(blocks) == 7
   # A notebook that trains DCCO has graphs optimized, which takes as long again here.
   for name, opened in quick.contexts().items():
     monkeypatch.setattr(contexts, name, opened)

@@ -49,7 +49,9 @@ def _check_mu_applies(config: run_config.RunConfig) -> None:
     and method.replaced != online_networks.NONE
     and has_predictor
   )
-  for name in ('tau', 'scaler', 'constant_mu', 'autoscaler', 'ema_on'):
+  # All fields that FedEMA has beyond FedU are of mu.
+  of_fedu = kinds.field_types(personal.FedU)
+  for name in (each for each in kinds.field_types(type(method)) if each not in of_fedu):
     value = getattr(method, name)
     if value != getattr(type(method)(), name) and not (of_encoder or of_predictor):
       without = '' if has_predictor else ' and predictor=false of --objective'

@@ -216,6 +216,8 @@ def _spec(**fields):
     (tf.TensorSpec(tiny.IMAGE_SHAPE, tf.int64), '`image` of an example is int64'),
     (tf.TensorSpec([8, 8], tf.uint8), r'shape \[8, 8\]; the encoder takes \[8, 8, 1\]'),
     (tf.TensorSpec([8, 8, 3], tf.uint8), r'shape \[8, 8, 3\]; the encoder takes'),
+    (tf.TensorSpec([8, 4, 1], tf.uint8), r'shape \[8, 4, 1\]; the encoder takes'),
+    (tf.TensorSpec([None, 8, 1], tf.uint8), r'shape \[None, 8, 1\]; the encoder'),
   ],
   ids=['missing', 'int64', 'rank', 'channels'],
 )

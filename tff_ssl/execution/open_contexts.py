@@ -240,7 +240,7 @@ class _Closed(tff.framework.SyncContext):
     del comp, arg
     raise RuntimeError(
       'No execution context is open; a computation must be called inside one, as in '
-      '`with context.in_process():`.'
+      '`with contexts.in_process():`.'
     )
 
 

@@ -234,8 +234,8 @@ def check_fields(element_spec: Any, objective: Any) -> None:
     objective: What clients minimise.
 
   Raises:
-    ValueError: If a field is missing, or is not of an encoder's rank and, for images,
-      of its channels and of numbers.
+    ValueError: If a field is missing, or is not of an encoder's rank or, for images, of
+      its size and of numbers.
   """
   fields = getattr(element_spec, 'element_spec', element_spec)
   if not isinstance(fields, Mapping):
@@ -250,7 +250,7 @@ def check_fields(element_spec: Any, objective: Any) -> None:
     spec, needed = fields[field], list(encoder.input_shape)
     shape = spec.shape.as_list()
     is_image = len(needed) == _IMAGE_RANK
-    if len(shape) != len(needed) or (is_image and shape[-1] != needed[-1]):
+    if len(shape) != len(needed) or (is_image and shape != needed):
       raise ValueError(
         f'`{field}` of an example has shape {shape}; the encoder takes {needed}.'
       )
