@@ -245,7 +245,12 @@ class _Closed(tff.framework.SyncContext):
 
 
 def remove_default() -> None:
-  """Makes every call outside of a context an error."""
+  """Removes the default context that `import tensorflow_federated` has set.
+
+  For programs that may end without having opened one of our contexts: TFF's own context
+  would leave a worker behind, and complains when the interpreter deletes it at exit.
+  Every call outside of a context is then an error.
+  """
   tff.framework.set_default_context(_Closed())
 
 
