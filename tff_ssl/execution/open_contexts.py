@@ -133,9 +133,7 @@ class WorkerContext(Context):
     except BaseException:
       self._end()
       raise
-    built = executors.build_context(
-      self._executors, executors.compiler(optimize_graphs)
-    )
+    built = executors.build_context(self._executors, optimize_graphs)
     super().__init__(_Guarded(built, self._check))
     self._watch = worker_health.Watch(self.address, self._give_up)
 
