@@ -32,7 +32,6 @@ class Live(alarms.Alarm):
       experiment: The experiment.
       folder: Its run folder.
     """
-    super().__init__()
     self._experiment, self._folder = experiment, folder
 
   def update(self, round: int, metrics: Mapping[str, int | float]) -> None:

@@ -15,7 +15,6 @@ from binaries.config import run_config
 from binaries.experiment import comparing
 from binaries.experiment import results
 from tests.binaries import in_process
-from tests.binaries import launch
 from tests.worlds import made_runs
 from tff_ssl.reporting import best_round
 from tff_ssl.reporting import curves
@@ -260,11 +259,6 @@ def test_patterns_may_be_relative_and_lists(runs, monkeypatch, capsys):
     '1',
   ]
   assert (runs.parent / 'new' / 'out' / 'comparison.html').is_file()
-
-
-def test_starts_without_tensorflow():
-  code = 'import sys, binaries.compare; sys.exit("tensorflow" in sys.modules)'
-  assert launch.python(code).returncode == 0
 
 
 def test_it_has_few_flags():

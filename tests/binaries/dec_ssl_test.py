@@ -29,13 +29,8 @@ _FLAGS = (
 )
 
 
-@pytest.fixture(scope='module')
-def run(tmp_path_factory):
-  folder = tmp_path_factory.mktemp('dec_ssl') / 'featarc'
-  return in_process.run(dec_ssl, f'--run_dir={folder}', *_FLAGS)
-
-
-def test_each_cluster_is_evaluated_and_the_largest_is_left_behind(run):
+def test_each_cluster_is_evaluated_and_the_largest_is_left_behind(tmp_path):
+  run = in_process.run(dec_ssl, f'--run_dir={tmp_path}/featarc', *_FLAGS)
   numbers = json.loads((run.folder / 'evaluation.json').read_text())
   rows = launch.table(run.folder)
   largest = int(float(rows[-1]['client_work/largest_cluster']))

@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pytest
 
 from binaries import ssfl
 from tests.binaries import in_process
@@ -25,13 +24,8 @@ _FLAGS = (
 )
 
 
-@pytest.fixture(scope='module')
-def first(tmp_path_factory):
-  folder = tmp_path_factory.mktemp('ssfl') / 'per'
-  return in_process.run(ssfl, f'--run_dir={folder}', *_FLAGS)
-
-
-def test_personal_and_global_accuracy_are_recorded(first):
+def test_personal_and_global_accuracy_are_recorded(tmp_path):
+  first = in_process.run(ssfl, f'--run_dir={tmp_path}/per', *_FLAGS)
   assert first.status == 0, first.stderr
   rows = launch.table(first.folder)
   assert len(rows) == 2

@@ -1,8 +1,6 @@
 """Which runs a sweep has, what it leaves out, goes on with, and compares."""
 
 import re
-import subprocess
-import sys
 
 import pytest
 
@@ -13,7 +11,6 @@ from binaries.experiment import sweep_methods
 from binaries.experiment import sweeping
 from tests.binaries import fake_sweep
 from tests.binaries import in_process
-from tests.binaries import launch
 from tests.worlds import made_runs
 from tff_ssl.runs import run_config
 
@@ -318,18 +315,3 @@ def test_failed_runs_are_reported_where_the_others_cannot_be_compared(swept):
   assert ended.status == 1
   assert 'Error: 1 of 2 runs failed' in ended.stderr
   assert "Warning: metric is 'svm/*'" in ended.stderr
-
-
-def test_its_own_flags_are_checked_before_tensorflow_is_imported():
-  ended = subprocess.run(
-    [sys.executable, '-X', 'importtime', '-m', 'binaries.sweep', '--seeds=x'],
-    cwd=launch.ROOT,
-    capture_output=True,
-    text=True,
-    check=False,
-  )
-  assert ended.returncode == 1
-  assert (
-    'Error: --seeds=x is given: it must be a whole number at least 0.' in ended.stderr
-  )
-  assert 'tensorflow' not in ended.stderr

@@ -13,12 +13,8 @@ from tff_ssl.settings import learning
 _SIZES = [5, 0, 7]
 
 
-@pytest.fixture(scope='module')
-def config():
-  return fedavg.Training(learning.SgdClients(learning_rate=0.1), seed=harness.SEED)
-
-
-def test_rounds_are_those_of_the_process(tff_context, config):
+def test_rounds_are_those_of_the_process(tff_context):
+  config = fedavg.Training(learning.SgdClients(learning_rate=0.1), seed=harness.SEED)
   optimizer = learning.SgdServer()
   objective = harness.cco(batch_norm=True)
   process = harness.build_fedavg(objective, optimizer, config)

@@ -75,14 +75,6 @@ def test_leaving_the_block_by_an_error_ends_worker_and_context():
   execution.close()
 
 
-def test_the_context_around_is_the_default_again(worker_context):
-  three = tff.federated_computation(lambda: tff.federated_value(3, tff.SERVER))
-  with contexts.local(concurrency=1) as inner:
-    assert three() == 3
-    assert inner.worker_pid != worker_context.worker_pid
-  assert three() == 3
-
-
 class Answering(tff.framework.SyncContext):
   """A context of a program: the result of any computation is what it is given."""
 

@@ -13,17 +13,10 @@ from tff_ssl.execution import worker_process
 from tff_ssl.storage import files
 
 
-class _Refused(grpc.RpcError):
+def _refused(code):
   """As gRPC raises what a worker answers."""
-
-  def __init__(self, code):
-    self._code = code
-
-  def code(self):
-    return self._code
-
-  def __str__(self):
-    return 'OOM when allocating tensor\nwith a long list of them'
+  text = 'OOM when allocating [3,4]\nwith a long list of them'
+  return _channel._InactiveRpcError(_channel._RPCState((), (), (), code, text))
 
 
 @pytest.mark.parametrize(
@@ -44,13 +37,8 @@ class _Refused(grpc.RpcError):
       tf.errors.ResourceExhaustedError(None, None, 'OOM when allocating [1,2]\nmore'),
       'not enough memory (OOM when allocating [1,2]): fewer',
     ),
-    (_Refused(grpc.StatusCode.RESOURCE_EXHAUSTED), 'memory (OOM when allocating ten'),
     (
-      _channel._InactiveRpcError(
-        _channel._RPCState(
-          (), (), (), grpc.StatusCode.RESOURCE_EXHAUSTED, 'OOM when allocating [3,4]'
-        )
-      ),
+      _refused(grpc.StatusCode.RESOURCE_EXHAUSTED),
       'not enough memory (OOM when allocating [3,4]): fewer',
     ),
     (
@@ -74,7 +62,7 @@ def test_failures_are_one_sentence(error, expected):
     ZeroDivisionError(),
     RuntimeError('x'),
     tf.errors.InvalidArgumentError(None, None, 'shapes'),
-    _Refused(grpc.StatusCode.INTERNAL),
+    _refused(grpc.StatusCode.INTERNAL),
   ],
 )
 def test_programming_errors_have_no_sentence(error):

@@ -222,19 +222,6 @@ def test_an_intrinsic_that_is_not_known_is_named(execution):
     select([[0], [1]], 2, [1.0, 2.0])
 
 
-def test_an_error_of_a_client_is_raised_and_the_next_call_works(execution):
-  check = tff.tensorflow.computation(
-    lambda x: tf.debugging.check_numerics(x, 'client is broken'), np.float32
-  )
-  each = tff.federated_computation(
-    lambda values: tff.federated_map(check, values),
-    tff.FederatedType(np.float32, tff.CLIENTS),
-  )
-  with pytest.raises(tf.errors.InvalidArgumentError, match='client is broken'):
-    each([1.0, np.nan, 2.0, np.inf])
-  assert each([1.0, 2.0]) == [1, 2]
-
-
 def test_a_closed_context_executes_nothing():
   three = tff.federated_computation(lambda: tff.federated_value(3, tff.SERVER))
   with contexts.in_process('cpu') as opened:

@@ -1,20 +1,23 @@
 """Tests of the alarms."""
 
+import contextlib
 import io
 
 import pytest
 
 from tff_ssl.runs import alarms
 
+_STDERR = contextlib.redirect_stderr
+
 
 def _said(spreads, threshold=0.05):
-  stream = io.StringIO()
-  watch = alarms.CollapseAlarm(threshold, stream)
-  for round, spread in enumerate(spreads, start=1):
-    metrics = {} if spread is None else {'client_work/encoding_std': abs(spread)}
-    # Minus zero: of a round without examples.
-    metrics['client_work/examples'] = 0 if str(spread) == '-0.0' else 9
-    watch.update(round, metrics)
+  watch = alarms.CollapseAlarm(threshold)
+  with _STDERR(io.StringIO()) as stream:
+    for round, spread in enumerate(spreads, start=1):
+      metrics = {} if spread is None else {'client_work/encoding_std': abs(spread)}
+      # Minus zero: of a round without examples.
+      metrics['client_work/examples'] = 0 if str(spread) == '-0.0' else 9
+      watch.update(round, metrics)
   return stream.getvalue().splitlines()
 
 
@@ -45,15 +48,15 @@ def test_a_spread_of_exactly_0_is_a_collapse():
 
 def _mixing(rounds, all_kept='all are kept'):
   """Returns what is said of (mu, returning) of each round, and at the end."""
-  stream = io.StringIO()
-  watch = alarms.MixingAlarm(all_kept, 'none was kept', stream)
+  watch = alarms.MixingAlarm(all_kept, 'none was kept')
   rows = [{'client_work/mu': mu, 'client_work/returning': r} for mu, r in rounds]
-  for round, row in enumerate(rows, start=1):
-    watch.update(round, row)
-  during = stream.getvalue().splitlines()
+  with _STDERR(io.StringIO()) as during:
+    for round, row in enumerate(rows, start=1):
+      watch.update(round, row)
   text = [{name: str(value) for name, value in row.items()} for row in rows]
-  alarms.MixingAlarm(all_kept, 'none was kept', stream).finish(text)
-  return during, stream.getvalue().splitlines()[len(during) :]
+  with _STDERR(io.StringIO()) as after:
+    alarms.MixingAlarm(all_kept, 'none was kept').finish(text)
+  return during.getvalue().splitlines(), after.getvalue().splitlines()
 
 
 def test_mixing_alarm_warns_once_of_mu_1():
@@ -78,10 +81,10 @@ def test_mixing_alarm_warns_at_the_end_of_mu_0():
 
 
 def _nothing(rows):
-  stream = io.StringIO()
-  watch = alarms.NothingAlarm(stream)
-  for round, row in enumerate(rows, start=1):
-    watch.update(round, {f'client_work/{name}': n for name, n in row.items()})
+  watch = alarms.NothingAlarm()
+  with _STDERR(io.StringIO()) as stream:
+    for round, row in enumerate(rows, start=1):
+      watch.update(round, {f'client_work/{name}': n for name, n in row.items()})
   return stream.getvalue().splitlines()
 
 
@@ -97,9 +100,8 @@ def test_nothing_alarm_is_silent_if_rounds_learn():
   assert not _nothing([{'examples': 1, 'empty_clients': 3}, {'loss': 0.5}])
 
 
-def test_outlying_and_nonfinite_clients_are_counted_once_until_there_are_none():
-  stream = io.StringIO()
-  watch = alarms.OutlierAlarm(stream)
+def test_outlying_and_nonfinite_clients_are_counted_once_until_there_are_none(capsys):
+  watch = alarms.OutlierAlarm()
   rows = [(0, 0), (2, 0), (1, 3), (0, 0), (1, 0), (1, 1)]
   for round, (outlying, nonfinite) in enumerate(rows, start=1):
     counts = {'outlying_clients': outlying, 'nonfinite_clients': nonfinite}
@@ -108,7 +110,7 @@ def test_outlying_and_nonfinite_clients_are_counted_once_until_there_are_none():
     watch.update(round, {f'client_work/{name}': n for name, n in numbers.items()})
   far = 'clients came with an update over 64 times as long as the median'
   left_out = 'clients came with something that is not finite, left out'
-  assert stream.getvalue().splitlines() == [
+  assert capsys.readouterr().err.splitlines() == [
     f'warning: in round 2 2 of 9 {far}',
     f'warning: in round 3 3 of 9 {left_out}',
     f'warning: in round 5 1 of 9 {far}',

@@ -187,21 +187,12 @@ def test_damage_is_seen_when_a_new_run_begins_too(path):
   assert path.read_bytes() == b'no database' * 1000
 
 
-@pytest.mark.parametrize(
-  ('blank', 'message'),
-  [
-    ({'x': np.float32(0)}, "'state/kept/flag' is bool \\[\\] there and absent here"),
-    ({**_BLANK, 'x': np.float32(0)}, "'state/x' is absent there and float32 \\[\\]"),
-    (
-      {**_BLANK, 'last_round': np.zeros([2], np.int32)},
-      "'state/last_round' is int32 \\[\\] there and int32 \\[2\\] here",
-    ),
-  ],
-)
-def test_states_of_another_algorithm_are_refused(path, blank, message):
+def test_states_of_another_algorithm_are_refused(path):
   _filled(path).close()
-  with pytest.raises(ValueError, match=f'does not fit the algorithm: {message}'):
-    _open(path, 5, blank)
+  # What differs and how: checkpoints_test.
+  message = "does not fit the algorithm: 'state/x' is absent there and float32 \\[\\]"
+  with pytest.raises(ValueError, match=message):
+    _open(path, 5, {**_BLANK, 'x': np.float32(0)})
 
 
 def test_states_of_another_round_are_refused(path):

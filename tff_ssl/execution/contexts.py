@@ -27,6 +27,7 @@ from tff_ssl.execution import open_contexts
 from tff_ssl.execution import worker_process
 
 Context = open_contexts.Context
+remove_default = open_contexts.remove_default
 _CONNECT_SECONDS = 10.0
 
 
@@ -182,12 +183,3 @@ def check_ray(address: str | None) -> None:
     socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
   except (OSError, OverflowError) as error:
     raise ConnectionError(f'No Ray answers at {address}: {error}') from error
-
-
-def remove_default() -> None:
-  """Removes the default context that `import tensorflow_federated` has set.
-
-  For programs that may end without having opened one of our contexts: TFF's own context
-  would leave a worker behind, and complains when the interpreter deletes it at exit.
-  """
-  open_contexts.remove_default()

@@ -20,32 +20,20 @@ CHANNEL_OPTIONS = (
   ('grpc.max_reconnect_backoff_ms', 500),
 )
 
-Compile = Callable[[Any], Any]
-
-
-def compiler(optimize_graphs: bool) -> Compile:
-  """Returns the function that compiles a computation for a worker.
-
-  Args:
-    optimize_graphs: Whether Grappler optimizes TensorFlow's graphs.
-  """
-  if optimize_graphs:
-    return tff.backends.native.desugar_and_transform_to_native
-  return _transform_to_native
-
 
 def build_context(
-  factory: tff.framework.ExecutorFactory, compile_fn: Compile
+  factory: tff.framework.ExecutorFactory, optimize_graphs: bool
 ) -> tff.framework.SyncExecutionContext:
   """Returns a TFF context that executes computations on a worker.
 
   Args:
     factory: Makes the worker's executors.
-    compile_fn: Compiles a computation.
+    optimize_graphs: Whether Grappler optimizes TensorFlow's graphs.
   """
+  optimized = tff.backends.native.desugar_and_transform_to_native
   return tff.framework.SyncExecutionContext(
     executor_fn=factory,
-    compiler_fn=compile_fn,
+    compiler_fn=optimized if optimize_graphs else _transform_to_native,
     transform_args=tff.tensorflow.transform_args,
     transform_result=tff.tensorflow.transform_result,
   )
@@ -99,14 +87,14 @@ class Executors(tff.framework.ExecutorFactory):
     """
     self._make_executor = make_executor
     self._executors: collections.OrderedDict[
-      frozenset[tuple[str, int]], tff.framework.RemoteExecutor
+      frozenset[Any], tff.framework.RemoteExecutor
     ] = collections.OrderedDict()
 
   def create_executor(
     self, cardinalities: dict[tff.framework.PlacementLiteral, int]
   ) -> tff.framework.RemoteExecutor:
     """Returns the executor for these numbers of clients, and makes it if needed."""
-    key = _key(cardinalities)
+    key = frozenset(cardinalities.items())
     if key not in self._executors:
       self._executors[key] = self._make_executor(cardinalities)
     self._executors.move_to_end(key)
@@ -118,12 +106,6 @@ class Executors(tff.framework.ExecutorFactory):
     self, cardinalities: dict[tff.framework.PlacementLiteral, int]
   ) -> None:
     """Closes the executor for these numbers of clients, as TFF asks after an error."""
-    executor = self._executors.pop(_key(cardinalities), None)
+    executor = self._executors.pop(frozenset(cardinalities.items()), None)
     if executor is not None:
       executor.close()
-
-
-def _key(
-  cardinalities: dict[tff.framework.PlacementLiteral, int],
-) -> frozenset[tuple[str, int]]:
-  return frozenset((str(name), count) for name, count in cardinalities.items())

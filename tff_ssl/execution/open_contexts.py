@@ -133,9 +133,7 @@ class WorkerContext(Context):
     except BaseException:
       self._end()
       raise
-    built = executors.build_context(
-      self._executors, executors.compiler(optimize_graphs)
-    )
+    built = executors.build_context(self._executors, optimize_graphs)
     super().__init__(_Guarded(built, self._check))
     self._watch = worker_health.Watch(self.address, self._give_up)
 
@@ -245,7 +243,12 @@ class _Closed(tff.framework.SyncContext):
 
 
 def remove_default() -> None:
-  """Makes every call outside of a context an error."""
+  """Removes the default context that `import tensorflow_federated` has set.
+
+  For programs that may end without having opened one of our contexts: TFF's own context
+  would leave a worker behind, and complains when the interpreter deletes it at exit.
+  Every call outside of a context is then an error.
+  """
   tff.framework.set_default_context(_Closed())
 
 

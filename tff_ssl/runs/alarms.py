@@ -1,8 +1,8 @@
 """Alarms: warnings on the terminal when the metrics show that a run is going wrong."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 import sys
-from typing import Any, TextIO
+from typing import Any
 
 import tqdm
 
@@ -14,22 +14,14 @@ _MU, _RETURNING = 'mu', 'returning'
 
 
 class Alarm:
-  """Looks at each round's metrics, and warns."""
-
-  def __init__(self, stream: TextIO | None = None):
-    """Initializes the alarm.
-
-    Args:
-      stream: Where to warn; None: stderr.
-    """
-    self._stream = stream or sys.stderr
+  """Looks at each round's metrics, and warns on stderr."""
 
   def update(self, round: int, metrics: Mapping[str, int | float]) -> None:
     """Looks at a round's flat metrics."""
 
   def _warn(self, round: int, text: str) -> None:
     # By tqdm, because a progress bar may be on the line.
-    tqdm.tqdm.write(f'warning: in round {round} {text}', file=self._stream)
+    tqdm.tqdm.write(f'warning: in round {round} {text}', file=sys.stderr)
 
 
 class NothingAlarm(Alarm):
@@ -68,10 +60,8 @@ class OutlierAlarm(Alarm):
     'outlying_clients': 'with an update over 64 times as long as the median',
   }
 
-  def __init__(self, stream: TextIO | None = None):
-    """Initializes the alarm; see `Alarm`."""
-    super().__init__(stream)
-    self._last: set[str] = set()
+  # In the last round.
+  _warned_of: Collection[str] = ()
 
   def update(self, round: int, metrics: Mapping[str, int | float]) -> None:
     """Looks at a round's flat metrics; `NothingAlarm` is for one without examples."""
@@ -80,11 +70,11 @@ class OutlierAlarm(Alarm):
     counts = {name: flat_metrics.find(metrics, name) or 0 for name in self._KINDS}
     clients = flat_metrics.find(metrics, 'clients') or 0
     for name in (name for name, count in counts.items() if count):
-      if name not in self._last:
+      if name not in self._warned_of:
         self._warn(
           round, f'{counts[name]:g} of {clients:g} clients came {self._KINDS[name]}'
         )
-    self._last = {name for name, count in counts.items() if count}
+    self._warned_of = {name for name, count in counts.items() if count}
 
 
 class MixingAlarm(Alarm):
@@ -94,18 +84,14 @@ class MixingAlarm(Alarm):
   round's metrics hold the mean of mu over clients that have taken part before.
   """
 
-  def __init__(
-    self, all_kept: str | None, none_kept: str, stream: TextIO | None = None
-  ):
+  def __init__(self, all_kept: str | None, none_kept: str):
     """Initializes the alarm.
 
     Args:
       all_kept: The warning in the first round with mu = 1 for every returning client;
         None: there is none.
       none_kept: The warning after a run in which mu was always 0.
-      stream: Where to warn; None: stderr.
     """
-    super().__init__(stream)
     self._all_kept = all_kept
     self._none_kept = none_kept
 
@@ -125,7 +111,7 @@ class MixingAlarm(Alarm):
     ]
     shares = [share for row in values for share in row]
     if shares and not any(shares):
-      print(f'warning: {self._none_kept}', file=self._stream, flush=True)
+      tqdm.tqdm.write(f'warning: {self._none_kept}', file=sys.stderr)
 
 
 class CollapseAlarm(Alarm):
@@ -134,14 +120,12 @@ class CollapseAlarm(Alarm):
   It warns once, and again only after the spread has been above it.
   """
 
-  def __init__(self, threshold: float, stream: TextIO | None = None):
+  def __init__(self, threshold: float):
     """Initializes the alarm.
 
     Args:
       threshold: Least `encoding_std`, which ranges from about 1 (spread out) to 0.
-      stream: Where to warn; None: stderr.
     """
-    super().__init__(stream)
     self._threshold = threshold
     self._collapsed = False
 

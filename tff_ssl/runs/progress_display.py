@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 import sys
 import time
-from typing import TextIO
 
 import tqdm
 
@@ -34,31 +33,27 @@ class Progress:
     """Ends the display."""
 
 
-def create(
-  rounds: int, done: int, enabled: bool = True, stream: TextIO | None = None
-) -> Progress:
-  """Returns a bar on a terminal, a few plain lines elsewhere.
+def create(rounds: int, done: int, enabled: bool = True) -> Progress:
+  """Returns a bar if stderr is a terminal, a few plain lines elsewhere.
 
   Args:
     rounds: Total number of rounds.
     done: Rounds that a resumed run has done before.
     enabled: False: nothing is shown.
-    stream: Where to write; None: stderr.
   """
-  stream = stream or sys.stderr
   if not enabled:
     return Progress()
-  return _Bar(rounds, done, stream) if stream.isatty() else _Lines(rounds, done, stream)
+  return (_Bar if sys.stderr.isatty() else _Lines)(rounds, done)
 
 
 class _Bar(Progress):
   """A tqdm bar: rounds, seconds per round, time left, loss and spread."""
 
-  def __init__(self, rounds: int, done: int, stream: TextIO):
+  def __init__(self, rounds: int, done: int):
     self._bar = tqdm.tqdm(
       total=rounds,
       initial=done,
-      file=stream,
+      file=sys.stderr,
       unit='round',
       dynamic_ncols=True,
       # Rates below one a second are shown as seconds per round.
@@ -84,8 +79,8 @@ class _Bar(Progress):
 class _Lines(Progress):
   """A line every tenth of the rounds, and at least every half minute."""
 
-  def __init__(self, rounds: int, done: int, stream: TextIO):
-    self._rounds, self._done, self._stream = rounds, done, stream
+  def __init__(self, rounds: int, done: int):
+    self._rounds, self._done = rounds, done
     self._started = self._last_line = time.monotonic()
     self._step = max(1, rounds // _LINES)
 
@@ -102,10 +97,10 @@ class _Lines(Progress):
     seconds = (now - self._started) / (round - self._done)
     left = tqdm.tqdm.format_interval(seconds * (self._rounds - round))
     shown = ''.join(f', {name} {value}' for name, value in _shown(metrics).items())
-    self._stream.write(
+    sys.stderr.write(
       f'round {round}/{self._rounds}{shown}, {seconds:.2f} s/round, {left} left\n'
     )
-    self._stream.flush()
+    sys.stderr.flush()
 
 
 def _shown(metrics: Mapping[str, int | float]) -> dict[str, str]:

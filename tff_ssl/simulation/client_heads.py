@@ -207,8 +207,6 @@ class OneRoundHeads(_ClientHeads):
     partition: Mapping[str, np.ndarray],
     num_classes: int,
     num_packs: int | None = None,
-    aggregation: aggregations.Aggregation | None = None,
-    feature_norm: float | None = None,
   ):
     """Fixes which client holds which examples; nothing is traced.
 
@@ -216,14 +214,11 @@ class OneRoundHeads(_ClientHeads):
       partition: See `FederatedProbe`.
       num_classes: See `FederatedProbe`.
       num_packs: See `FederatedProbe`.
-      aggregation: Everything that leaves a client goes through it; None: plain.
-      feature_norm: See `one_round.one_round`.
 
     Raises:
       ValueError: If `num_classes` is below 1.
     """
-    super().__init__(partition, num_classes, num_packs, aggregation)
-    self._feature_norm = feature_norm
+    super().__init__(partition, num_classes, num_packs)
 
   def collect(
     self, features: np.ndarray, labels: np.ndarray, labelled: np.ndarray
@@ -248,13 +243,7 @@ class OneRoundHeads(_ClientHeads):
     return one_round.moments(process.get_model_weights(state))
 
   def _algorithm(self, num_features: int) -> phases.Algorithm:
-    noised = self._aggregation is not None and self._aggregation.noised
-    return one_round.one_round(
-      num_features,
-      self._num_classes,
-      dtype=tf.float32 if noised else tf.float64,
-      feature_norm=self._feature_norm,
-    )
+    return one_round.one_round(num_features, self._num_classes)
 
 
 class ViewMoments(_ClientHeads):
