@@ -219,7 +219,7 @@ def _spec(**fields):
     (tf.TensorSpec([8, 4, 1], tf.uint8), r'shape \[8, 4, 1\]; the encoder takes'),
     (tf.TensorSpec([None, 8, 1], tf.uint8), r'shape \[None, 8, 1\]; the encoder'),
   ],
-  ids=['missing', 'int64', 'rank', 'channels'],
+  ids=['missing', 'int64', 'rank', 'channels', 'size', 'unknown size'],
 )
 def test_fields_that_the_encoder_cannot_read_are_named(packed, image, said):
   spec = _spec(image=image)
