@@ -27,6 +27,16 @@ SMALL = (
 # Each client a value: a quarter fewer operations to trace than packs, which other runs
 # have as users do (dcco, fedema), and the same rounds (conformance_test).
 APART = '--runtime=packs=0'
+# Clients of eight images: a round takes hundredths of a second.
+TINY = (
+  APART,
+  FLIP,
+  '--task=digits',
+  '--partition=iid:clients=3',
+  '--clients_per_round=2',
+  '--data=at_most=8',
+  '--evaluation=methods=knn',
+)
 
 Process = subprocess.Popen[str] | forked.Process
 

@@ -159,16 +159,7 @@ def test_frozen_weights_that_do_not_fit_are_refused(tmp_path, damage, said):
     init_from.adapted(config, _plain())
 
 
-_FLAGS = (
-  launch.APART,
-  launch.FLIP,
-  '--task=digits',
-  '--partition=iid:clients=3',
-  '--clients_per_round=2',
-  '--data=at_most=8',
-  '--clients=schedule=constant',
-  '--evaluation=methods=knn',
-)
+_FLAGS = (*launch.TINY, '--clients=schedule=constant')
 _WITH = f'--encoder=vit_micro:width=0.25,patch=4,lora={_RANK}'
 
 

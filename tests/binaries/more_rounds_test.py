@@ -34,15 +34,9 @@ from tff_ssl.runs import checkpoints
 from tff_ssl.runs import run_config as stored_config
 
 _FLAGS = (
-  launch.APART,
+  *launch.TINY,
   '--clients=schedule=constant',
-  launch.FLIP,
-  '--task=digits',
-  '--partition=iid:clients=3',
-  '--clients_per_round=2',
-  '--data=at_most=8',
   '--encoder=conv2:width=0.125',
-  '--evaluation=methods=knn',
 )
 
 

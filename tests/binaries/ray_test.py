@@ -51,25 +51,21 @@ def test_what_is_stored_of_a_run_in_actors():
   assert not {'runtime.parts', 'runtime.packs', 'runtime'} & {*free}
 
 
-# Actors that die are in tests/execution, runs that are killed in loop_test.
+# Runs and actors that are killed: tests/torture.
 @pytest.mark.long
 @pytest.mark.forks
-def test_a_killed_run_leaves_nothing_and_resumes_to_the_same_bytes(tmp_path):
+def test_an_interrupted_run_leaves_nothing_and_resumes_to_the_same_bytes(tmp_path):
   here, folder = tmp_path / 'here', tmp_path / 'ray'
   flags = *_FLAGS, '--runtime=parts=2,packs=2', f'--run_dir={here}'
   assert not launch.end(launch.fork_quickly('dcco', *flags), here).status
   flags = *_FLAGS, '--runtime=ray:parts=2,actors=1', f'--run_dir={folder}'
-  for number in (signal.SIGKILL, signal.SIGINT):
-    process = launch.fork_quickly('dcco', *flags)
-    launch.wait_for_rows(process, folder, launch.rows(folder) + 1)
-    children = psutil.Process(process.pid).children(recursive=True)
-    assert any('raylet' in child.name() for child in children)
-    if number == signal.SIGKILL:
-      # Agents compute nothing, and first try for a minute to tell of it: see torture.
-      children = [child for child in children if 'Agent' not in child.name()]
-    process.send_signal(number)
-    launch.end(process, folder)
-    assert not psutil.wait_procs(children, 20)[1]
+  process = launch.fork_quickly('dcco', *flags)
+  launch.wait_for_rows(process, folder, 1)
+  children = psutil.Process(process.pid).children(recursive=True)
+  assert any('raylet' in child.name() for child in children)
+  process.send_signal(signal.SIGINT)
+  launch.end(process, folder)
+  assert not psutil.wait_procs(children, 20)[1]
   ended = launch.end(launch.fork_quickly('dcco', *flags), folder)
   assert not ended.status, ended
   for name in ('metrics.csv', 'encoder.keras'):

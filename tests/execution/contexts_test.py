@@ -1,7 +1,6 @@
+from concurrent import futures
 import os
-import queue
 import signal
-import threading
 import time
 
 import numpy as np
@@ -15,21 +14,8 @@ from tff_ssl.execution import contexts
 
 def in_thread(function):
   """Runs where TFF's context stack is a fresh one: contexts are per thread."""
-  results = queue.SimpleQueue()
-
-  def target():
-    try:
-      results.put(function())
-    except BaseException as error:
-      results.put(error)
-
-  thread = threading.Thread(target=target)
-  thread.start()
-  thread.join()
-  result = results.get()
-  if isinstance(result, BaseException):
-    raise result
-  return result
+  with futures.ThreadPoolExecutor(1) as threads:
+    return threads.submit(function).result()
 
 
 def two_dependent_sums():

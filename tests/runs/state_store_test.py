@@ -132,6 +132,13 @@ def test_all_of_a_round_is_saved_or_nothing(path):
   assert _numbers(store, 'a', 'b') == [3, 1]
 
 
+def _execute(path, statement):
+  connection = sqlite3.connect(path)
+  with connection:
+    connection.execute(statement)
+  connection.close()
+
+
 def _cut(path):
   data = path.read_bytes()
   path.write_bytes(data[: len(data) * 2 // 3])
@@ -147,9 +154,7 @@ def _overwrite_state(path):
 
 def _another_database(path):
   path.unlink()
-  connection = sqlite3.connect(path)
-  connection.execute('CREATE TABLE states (client TEXT)')
-  connection.close()
+  _execute(path, 'CREATE TABLE states (client TEXT)')
 
 
 @pytest.mark.parametrize(
@@ -202,13 +207,6 @@ def test_states_of_another_round_are_refused(path):
   for round in (2, 6):
     with pytest.raises(ValueError, match=f'rounds 3 to 5: .* is of round {round}'):
       _open(path, round)
-
-
-def _execute(path, statement, *arguments):
-  connection = sqlite3.connect(path)
-  with connection:
-    connection.execute(statement, arguments)
-  connection.close()
 
 
 @pytest.mark.parametrize(
@@ -264,10 +262,8 @@ CREATE VIEW endless AS WITH RECURSIVE n(x) AS (
 def test_tables_that_are_not_ours_are_refused(path, statements):
   """What a stranger has put into the schema would run with our statements."""
   _filled(path).close()
-  connection = sqlite3.connect(path)
   for statement in statements:
-    connection.execute(statement)
-  connection.close()
+    _execute(path, statement)
   with pytest.raises(ValueError, match='it has other tables than those of client'):
     _open(path, 5)
 
@@ -282,10 +278,7 @@ def test_tables_that_are_not_ours_are_refused(path, statements):
 )
 def test_a_value_that_is_larger_than_any_of_ours_takes_no_memory(path, statement):
   _filled(path).close()
-  connection = sqlite3.connect(path)
-  connection.execute(statement)
-  connection.commit()
-  connection.close()
+  _execute(path, statement)
   tracemalloc.start()
   with pytest.raises(ValueError, match=r'string or blob too big|not the 7 rows'):
     _numbers(_open(path, 5), 'b')

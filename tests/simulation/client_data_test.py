@@ -130,38 +130,29 @@ def test_bad_input(change, message):
 
 
 @pytest.mark.parametrize('dtype', [np.float32, np.float64, np.int32])
-def test_clients_may_hold_features_in_place_of_images(dtype):
-  features = np.arange(12).reshape([4, 3]).astype(dtype)
-  clients = client_data.ArrayClientData(
-    features,
-    np.arange(4),
-    {'a': np.array([2, 0]), 'b': np.array([], np.int64)},
-    np.arange(4, dtype=np.int32),
-    field='features',
-  )
-  spec = clients.element_type_structure
-  assert list(spec) == ['features', 'example_id', 'label']
-  assert (spec['features'].shape, spec['features'].dtype) == ((3,), dtype)
-  examples = clients.examples(clients.positions('a'))
-  np.testing.assert_array_equal(examples['features'], features[[2, 0]])
-  elements = read(clients.create_tf_dataset_for_client('a'))
-  np.testing.assert_array_equal(elements[1]['features'], features[0])
-  assert read(clients.create_tf_dataset_for_client('b')) == []
-  assert len(read(clients.serializable_dataset_fn(tf.constant('a')))) == 2
-
-
-def test_clients_may_hold_several_fields():
+def test_clients_may_hold_any_fields(dtype):
   fields = {
     'left': np.arange(16, dtype=np.uint8).reshape([4, 2, 2, 1]),
-    'right': np.arange(12, dtype=np.float32).reshape([4, 3]),
+    'right': np.arange(12, dtype=dtype).reshape([4, 3]),
   }
-  clients = client_data.ArrayClientData(fields, np.arange(4), {'a': np.array([2, 0])})
-  assert list(clients.element_type_structure) == ['left', 'right', 'example_id']
+  held = {'a': np.array([2, 0]), 'b': np.array([], np.int64)}
+  label = np.arange(4, dtype=np.int32)
+  clients = client_data.ArrayClientData(fields, np.arange(4), held, label)
+  spec = clients.element_type_structure
+  assert list(spec) == ['left', 'right', 'example_id', 'label']
+  assert (spec['right'].shape, spec['right'].dtype) == ((3,), dtype)
   examples = clients.examples(clients.positions('a'))
   for name, array in fields.items():
     np.testing.assert_array_equal(examples[name], array[[2, 0]])
   elements = read(clients.create_tf_dataset_for_client('a'))
   np.testing.assert_array_equal(elements[1]['right'], fields['right'][0])
+  assert read(clients.create_tf_dataset_for_client('b')) == []
+  assert len(read(clients.serializable_dataset_fn(tf.constant('a')))) == 2
+  alone = client_data.ArrayClientData(
+    fields['right'], np.arange(4), held, field='right'
+  )
+  assert list(alone.element_type_structure) == ['right', 'example_id']
+  np.testing.assert_array_equal(alone.examples([3])['right'], fields['right'][3:])
   with pytest.raises(ValueError, match='fields is empty'):
     client_data.ArrayClientData({}, np.arange(4), {'a': np.array([0])})
   with pytest.raises(ValueError, match='one for each row of right'):

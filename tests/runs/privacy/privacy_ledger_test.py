@@ -2,7 +2,6 @@
 
 import collections
 import contextlib
-import itertools
 import json
 import os
 import pathlib
@@ -106,14 +105,11 @@ def _saved_unless_killed(process, *args):
   _save(*args)
 
 
-def _crash_points():
-  """Yields the calls of a write of the ledger, in order, with what a kill leaves."""
-  for torn in (0, 1, 10, None):
-    yield 'write', torn
-  yield 'fsync', None
-
-
-@pytest.mark.parametrize(('call', 'torn'), list(_crash_points()))
+# The calls of a write of the ledger, in order, with what a kill leaves of its line.
+@pytest.mark.parametrize(
+  ('call', 'torn'),
+  [('write', 0), ('write', 1), ('write', 10), ('write', None), ('fsync', None)],
+)
 def test_killed_while_writing_nothing_is_released_uncounted(tmp_path, call, torn):
   process = _Process()
   _run(tmp_path, process, rounds=2)
@@ -219,8 +215,7 @@ def test_another_cohort_than_is_counted_is_refused(tmp_path):
 def test_a_ledger_that_is_gone_or_shorter_is_refused(tmp_path):
   _run(tmp_path, _Process(), rounds=4)
   path = tmp_path / privacy_ledger.NAME
-  lines = path.read_bytes().splitlines(keepends=True)
-  path.write_bytes(b''.join(itertools.islice(lines, 3)))
+  _write(tmp_path, _lines(tmp_path)[:3])
   with pytest.raises(ValueError, match='2 releases for 4 rounds; lines are missing'):
     _run(tmp_path, _Process(), rounds=5)
   for garbage in (b'garbage\n', b'[' * 100_000):
