@@ -50,7 +50,7 @@ def test_a_run_on_a_cluster_is_ended(cluster, tmp_path, way):
   folder, path = tmp_path / 'run', tmp_path / 'run.log'
   path.touch()
   process = ray_programs.Process(job_runner.start, _arguments(folder, 600), path)
-  processes.wait_for(path.read_text)
+  processes.wait_for(path.read_text, 120)
   with pytest.raises(subprocess.TimeoutExpired):
     process.wait(0.1)
   (run,) = (
