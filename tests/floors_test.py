@@ -25,12 +25,12 @@ _MAX_FUNCTION_LINES = 60
 # 1,900 lines that tests gave; and by what newcomers to these asked for (scores of one's
 # own, names of classes, tables that fit a page), by 1,100.
 _BUDGETS = {
-  'tff_ssl': 58_815,
+  'tff_ssl': 58_825,
   'tasks': 9_227,
-  'binaries': 16_334,
+  'binaries': 16_336,
   'carriers': 790,
   'docs': 6_435,
-  'tests': 64_213,
+  'tests': 64_215,
 }
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DRAWS = re.compile(r'tf\.random\.(experimental\.)?(?!stateless|experimental)\w+')

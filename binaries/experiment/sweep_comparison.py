@@ -33,8 +33,8 @@ def reference(wanted: Sequence[sweeping.Job], against: str | None) -> str | None
 
   Args:
     wanted: The runs.
-    against: A name of --methods, or another name of a method (`titles.names`); None:
-      there is none.
+    against: A name of --methods, or another name of a method (`titles.is_named`);
+      None: there is none.
 
   Raises:
     ValueError: If it is the name of no method of the sweep, or of several.
@@ -48,9 +48,10 @@ def reference(wanted: Sequence[sweeping.Job], against: str | None) -> str | None
   if any(against.startswith(f'{titles.of_method(*own)}, ') for own in by_name.values()):
     # A name in print with settings, which only the comparison knows.
     return against
-  found = [own for own in by_name.values() if titles.is_named(against, *own)]
-  if exact := by_name.get(against):
-    found = [exact]
+  if against in by_name:
+    found = [by_name[against]]
+  else:
+    found = [own for own in by_name.values() if titles.is_named(against, *own)]
   if len(found) != 1:
     what = 'several methods have this name' if found else 'no run has this method'
     raise ValueError(

@@ -358,7 +358,8 @@ def _tell_defaults(wanted: Sequence[Job], varied: Collection[str]) -> list[str]:
       settings = job.config.settings()
       if name in settings:
         text = kinds.value_text(settings[name])
-        if text != _ONE_STEP:
+        # A schedule of steps is another thing.
+        if (name, text) != ('clients', _ONE_STEP):
           by_value.setdefault(text, []).append(job.member.name)
     if len(by_value) > 1:
       values = (f'{value} in {", ".join(those)}' for value, those in by_value.items())

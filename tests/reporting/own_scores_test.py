@@ -188,6 +188,8 @@ def test_without_the_module_a_caveat_says_that_its_scores_are_left_out(tmp_path)
   path = folder / 'config.json'
   path.write_text(path.read_text()[:-1] + ', "imports": {"my_module": "f00d"}}')
   assert not caveats.find(made_runs.groups(folder))
+  every = {'evaluation.methods': [*method_names.EVERY]}
+  assert not caveats.find(made_runs.groups(_run(tmp_path / 'b', 4.0, **every)))
   del parts.METRICS['mine']
   (caveat,) = caveats.find(made_runs.groups(folder))
   assert 'than accuracies of mine are left out; give --import=my_module (or' in caveat

@@ -11,6 +11,8 @@ RETRIEVAL = 'retrieval'
 # By masks of the images.
 SEGMENTATION, DETECTION = 'segmentation', 'detection'
 DENSE = (SEGMENTATION, DETECTION)
+# All that the checkout evaluates by.
+EVERY = (*METHODS, FEDERATED_LINEAR, RETRIEVAL, *DENSE)
 # What encoders read, evaluated itself: it has learned nothing. Then its principal
 # components.
 PIXELS, FEATURES = INPUTS = ('pixels', 'features')

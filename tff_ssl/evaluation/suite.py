@@ -165,7 +165,8 @@ def _numbers(
   for name, predictions, others in method.run(data, labelled):
     start = f'{name}/{percent}'
     numbers.update((f'{start}/{last}', value) for last, value in others.items())
-    missing -= others.keys() if name == method.name else set()
+    if name == method.name:
+      missing -= others.keys()
     if predictions is not None:
       if len(predictions) != count:
         raise ValueError(

@@ -125,7 +125,7 @@ def _measured_otherwise(
 def _unknown_metrics(groups: Sequence[run_groups.Group]) -> Iterator[str]:
   """Compares metrics of one's own, of which only their modules know the scores."""
   runs = [run for group in groups for run in group.counted]
-  known = {*method_names.METHODS, *parts.METRICS}
+  known = {*method_names.EVERY, *parts.METRICS}
   asked = {each for run in runs for each in run.settings.get(_METHODS) or ()}
   if unknown := sorted({*map(str, asked)} - known):
     every = (own_modules.of_run(run.folder, run.config) for run in runs)

@@ -6,6 +6,7 @@ import dataclasses
 import pandas as pd
 
 from tff_ssl.computing import kinds
+from tff_ssl.evaluation import label_draws
 from tff_ssl.evaluation import method_names
 from tff_ssl.reporting import comparison
 from tff_ssl.reporting import comparison_table
@@ -15,6 +16,7 @@ from tff_ssl.reporting import run_reader
 from tff_ssl.reporting import significance
 from tff_ssl.reporting import tables
 from tff_ssl.reporting import titles
+from tff_ssl.reporting import verdict
 
 # More settings have a table of their own.
 _MOST_SETTINGS = 3
@@ -269,16 +271,17 @@ def _common(groups: Sequence[run_groups.Group], wanted: Sequence[str]) -> list[s
 
 def _measured(numbers: Mapping[str, float]) -> tuple[str, str]:
   """Returns how often few labels were drawn, and the number of test examples."""
-  draws = {value for name, value in numbers.items() if name.startswith('draws/')}
-  often = max(draws, default=0)
-  parts = [(name.split('/'), value) for name, value in numbers.items()]
+  drawn = f'{label_draws.NUMBER}/'
+  often = max((n for name, n in numbers.items() if name.startswith(drawn)), default=0)
   # Of any probe of the run's own encoder: each matrix has all test examples.
-  matrices = [
-    ([*probe], value)
-    for (*probe, what, _, _), value in ((p, v) for p, v in parts if len(p) == 5)
-    if what == 'confusion' and probe[0] in method_names.METHODS
-  ]
-  tested = sum(value for probe, value in matrices if probe == matrices[0][0])
+  tested = next(
+    (
+      sum(matrix.values())
+      for probe, matrix in verdict.matrices(numbers).items()
+      if probe.partition('/')[0] in method_names.METHODS
+    ),
+    0,
+  )
   return (
     f'{often:.0f} draws of few labels' if often > 1 else '',
     f'{tested:,.0f} test examples' if tested else '',

@@ -149,7 +149,7 @@ def sentences(numbers: Mapping[str, float], classes: Sequence[str] = ()) -> list
 def _one_class(numbers: Mapping[str, float], classes: Sequence[str]) -> Iterator[str]:
   """Yields a sentence on the methods that call all test examples one class."""
   methods: dict[tuple[str, str], list[str]] = {}
-  for method, matrix in _matrices(numbers).items():
+  for method, matrix in matrices(numbers).items():
     counts = {pair: count for pair, count in matrix.items() if count > 0}
     true, called = ({pair[k] for pair in counts} for k in (0, 1))
     if len(called) == 1 < len(true):
@@ -234,7 +234,7 @@ def confusions(
     may be fractions.
   """
   tables = {}
-  for method, counts in _matrices(numbers).items():
+  for method, counts in matrices(numbers).items():
     places = sorted({each for pair in counts for each in pair})
     # A file may come from strangers: `intervals` writes no more.
     if len(places) <= intervals.MOST_CLASSES:
@@ -243,8 +243,12 @@ def confusions(
   return tables
 
 
-def _matrices(numbers: Mapping[str, float]) -> dict[str, dict[tuple[int, int], float]]:
-  """Returns the test examples of a class predicted as another, by method."""
+def matrices(numbers: Mapping[str, float]) -> dict[str, dict[tuple[int, int], float]]:
+  """Returns the test examples of a class predicted as another, by method.
+
+  Args:
+    numbers: Those of evaluation.json.
+  """
   counts: dict[str, dict[tuple[int, int], float]] = {}
   for name, value in numbers.items():
     method, found, classes = name.partition(f'/{intervals.CONFUSION}/')
