@@ -11,7 +11,7 @@ from tff_ssl.encoders.operations import group_normalization
 
 # What rounding to 8 bits changes a number by at most, of its size.
 ROUNDING = 2.0**-8
-SHAPE = (6, 5, 4, 16)
+SHAPE = (6, 4, 5, 16)
 
 
 def whole(rng, shape):
