@@ -228,6 +228,9 @@ venv:
 	'$(PYTHON)' -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo '$(PYTHON)' "cannot make a virtual environment:" \
 	    'install the Debian package python3.11-venv.' >&2; exit 1; }; \
+	mkdir -p build; exec 9>build/venv.lock; \
+	flock -n 9 || { echo 'Another make installs into $(VENV): waiting.'; flock 9; }; \
+	cmp -s requirements.txt $(STAMP) && exit; \
 	echo 'Installing requirements.txt into $(VENV): 3 GB, some minutes, only once.'; \
 	set -e; \
 	rm -f $(STAMP); \

@@ -23,14 +23,15 @@ _MAX_FUNCTION_LINES = 60
 # (tff_ssl/sites, binaries.site, carriers), for which nothing else was there; by parts
 # of one's own (--import), classifiers to hand over and tables for papers, by twice the
 # 1,900 lines that tests gave; and by what newcomers to these asked for (scores of one's
-# own, names of classes, tables that fit a page), by 1,100.
+# own, names of classes, tables that fit a page), by 1,100. Sums in bfloat16 that XLA
+# computes with vectors, and own metrics of the pixels, cost 20 more than went for them.
 _BUDGETS = {
-  'tff_ssl': 58_825,
+  'tff_ssl': 58_840,
   'tasks': 9_227,
   'binaries': 16_336,
   'carriers': 790,
   'docs': 6_435,
-  'tests': 64_215,
+  'tests': 64_220,
 }
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DRAWS = re.compile(r'tf\.random\.(experimental\.)?(?!stateless|experimental)\w+')

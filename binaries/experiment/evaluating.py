@@ -282,9 +282,9 @@ class Evaluator:
   def evaluate_inputs(self) -> dict[str, results.Numbers]:
     """Evaluates the encoder's inputs as features, and their principal components.
 
-    Without a label, or any of `inputs.METHODS` in the run, there are none.
+    Without a label, or any of `inputs.methods` in the run, there are none.
     """
-    methods = [each for each in self._frozen() if each in inputs_lib.METHODS]
+    methods = inputs_lib.methods(self._frozen())
     if self.skipped is not None or not methods:
       return {}
     known, found = self.problem.train[self._encoder.field], {}

@@ -54,10 +54,8 @@ def _local(w, client, plan, rate):
   for _ in range(plan.epochs if len(y) else 0):
     gradient = x.T @ (x @ w - y) / len(y) + plan.proximal_weight * (w - start)
     gradient = gradient + plan.weight_decay * w
-    momentum = plan.momentum
-    velocity = momentum * velocity + gradient
-    step = gradient + momentum * velocity if plan.nesterov else velocity
-    w = w - rate * step
+    velocity = plan.momentum * velocity + gradient
+    w = w - rate * velocity
   return w
 
 
@@ -89,10 +87,8 @@ _CONFIGS = {
   'proximal': fedavg.Training(
     learning.SgdClients(learning_rate=0.25, epochs=3, proximal_weight=0.5)
   ),
-  'nesterov': fedavg.Training(
-    learning.SgdClients(
-      learning_rate=0.125, epochs=2, momentum=0.5, nesterov=True, weight_decay=0.1
-    )
+  'momentum': fedavg.Training(
+    learning.SgdClients(learning_rate=0.125, epochs=2, momentum=0.5, weight_decay=0.1)
   ),
 }
 

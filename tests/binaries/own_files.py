@@ -4,7 +4,7 @@ import pathlib
 
 _PAGE = pathlib.Path(__file__).parents[2] / 'docs' / 'add_a_method.md'
 # The files of the page: NT-Xent and a pull of the encodings, the objective `mine`; and
-# the metric `uniformity`.
+# the metric `neighbours`.
 OBJECTIVE, METRIC = (
   block.partition('```')[0] for block in _PAGE.read_text().split('```python\n')[1:3]
 )

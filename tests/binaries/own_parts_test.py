@@ -22,6 +22,7 @@ from binaries.config import help_text
 from binaries.experiment import sweep_methods
 from binaries.experiment import sweeping
 from binaries.launching import program
+from tasks import registry
 from tests.binaries import in_process
 from tests.binaries import launch
 from tests.binaries import own_files
@@ -46,6 +47,18 @@ def _stored(folder: pathlib.Path) -> dict:
   return json.loads((folder / run_config.NAME).read_text())
 
 
+def _precision_of_pixels() -> float:
+  """Returns the mean over digits of the precision of the ten nearest."""
+  test = registry.load('digits', None).test
+  pixels, of_digit = test.fields['image'].reshape(len(test), -1) / 255, {}
+  for i, own in enumerate(pixels):
+    cosines = pixels @ own / np.linalg.norm(pixels, axis=1)
+    nearest = [j for j in np.argsort(-cosines) if j != i][:10]
+    right = [test.label[j] == test.label[i] for j in nearest]
+    of_digit.setdefault(test.label[i], []).append(np.mean(right))
+  return np.mean([np.mean(each) for each in of_digit.values()])
+
+
 def test_an_objective_a_method_and_metrics_end_to_end(tmp_path):
   given = (
     own_files.write(tmp_path, own_files.OBJECTIVE),
@@ -54,7 +67,7 @@ def test_an_objective_a_method_and_metrics_end_to_end(tmp_path):
   )
   own, known = tmp_path / 'own', tmp_path / 'known'
   flags = ('--method=again', '--objective=mine:temperature=0.3,pull=0', *_SMALL)
-  methods = '--evaluation=methods=knn/constant/tested/uniformity'
+  methods = '--evaluation=methods=knn/constant/tested/neighbours'
   begun = in_process.finished(fedavg_ssl, *given, *flags, methods, f'--run_dir={own}')
   plain = ('--method=fedavg', '--objective=simclr:temperature=0.3', *_SMALL)
   in_process.finished(
@@ -68,8 +81,9 @@ def test_an_objective_a_method_and_metrics_end_to_end(tmp_path):
   # A fifth of 1,797 digits, of each of which there are about a tenth.
   assert numbers['tested/10%/count'] == 359
   assert 0.08 < numbers['constant/10%/accuracy'] < 0.12
-  # At least -4, which opposite encodings have.
-  assert -4 < numbers['uniformity/10%/potential'] < 0
+  assert 0.1 < numbers['neighbours/10%/precision'] <= 1
+  found = numbers['pixels/neighbours/10%/precision']
+  assert found == pytest.approx(_precision_of_pixels(), rel=1e-5)
   assert 'again mine' in begun.stdout
   assert 'tested count' in begun.stdout
   assert list(_stored(own)['imports']) == ['my_method', 'my_metric', 'my_part']

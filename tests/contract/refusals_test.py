@@ -251,7 +251,6 @@ _RULES = [
   ('adam', 'factor=0.5', 'factor is 0.5; leave it out with schedule=constant, because'),
   ('adam', 'accumulate=2', 'accumulate is 2; it needs a batch_size'),
   ('adam', 'drop_last_batch=always', 'drop_last_batch is always; it needs a batch_'),
-  ('sgd', 'nesterov=true', 'nesterov is true; it needs a momentum above 0'),
   ('fedu2', 'tau=2,uniformity_weight=0', 'tau is 2; leave it out with uniformity_wei'),
   ('byol', 'target_trained=false', 'target_trained is false; it must be true with st'),
 ]

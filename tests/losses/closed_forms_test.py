@@ -172,10 +172,8 @@ def test_no_example_moves_the_centre_towards_zero():
 def test_the_centre_is_a_moving_average():
   teacher = _logits(2)
   centre = np.linspace(-1, 1, 5)
-  got = distillation.next_centre(
-    tf.constant(centre), [*map(tf.constant, teacher)], 0.75
-  )
-  expected = 0.75 * centre + 0.25 * np.concatenate(teacher).mean(axis=0)
+  got = distillation.next_centre(tf.constant(centre), [*map(tf.constant, teacher)])
+  expected = 0.9 * centre + 0.1 * np.concatenate(teacher).mean(axis=0)
   np.testing.assert_allclose(got, expected, rtol=1e-12)
   views = [*map(tf.constant, teacher)]
   with tf.GradientTape() as tape:

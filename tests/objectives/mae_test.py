@@ -61,16 +61,13 @@ def _reference(objective, params, examples):
     full = numpy_transformer.blocks(dec, full, 1, 3)
     pixels = numpy_transformer.dense(dec, 'pixels', full)[0]
     targets = numpy_transformer.patches(image[np.newaxis], 2)[0]
-    if objective.normalised_pixels:
-      variance = targets.var(1, keepdims=True)
-      targets = (targets - targets.mean(1, keepdims=True)) / np.sqrt(variance + 1e-6)
+    variance = targets.var(1, keepdims=True)
+    targets = (targets - targets.mean(1, keepdims=True)) / np.sqrt(variance + 1e-6)
     losses.append(((pixels - targets)[masked] ** 2).mean())
   return np.mean(losses), np.array(features)
 
 
-@pytest.mark.parametrize(
-  'options', [{}, {'normalised_pixels': False}, {'mask_ratio': 0.4}]
-)
+@pytest.mark.parametrize('options', [{}, {'mask_ratio': 0.4}])
 def test_loss_and_spread_equal_numpy(options):
   objective, examples = _objective(**options), _examples(4)
   params = collections.OrderedDict(
@@ -115,9 +112,7 @@ def test_every_example_has_the_same_number_of_masked_patches(
 
 
 def test_masked_patches_are_not_seen():
-  objective = _objective(
-    augmentation=augment.by_name('none'), normalised_pixels=False, mask_ratio=0.5
-  )
+  objective = _objective(augmentation=augment.by_name('none'), mask_ratio=0.5)
   params, examples = objective.init(_SEED, tf.float64), _examples(1)
   features = objective.encode(params, examples, _SEED)['features']
   order = masking.random_order(_SEED, examples['example_id'], 8).numpy()[0]
@@ -133,7 +128,6 @@ def test_masked_patches_are_not_seen():
 def test_the_papers_choices():
   objective = mae.build_mae(registry.build_encoder('vit_tiny', (32, 32, 3)))
   assert objective.num_visible == 64
-  assert objective.normalised_pixels
   assert objective.augmentation == augment.by_name('mae')
   assert objective.decoder.output_dim == 12
 
@@ -147,7 +141,7 @@ def test_mismatched_arguments_are_named():
     with pytest.raises(ValueError, match=f'mask_ratio is {ratio}; of 8 patches'):
       _objective(mask_ratio=ratio)
   grey = registry.build_encoder('vit_micro', (4, 4, 1), patch_size=1)
-  with pytest.raises(ValueError, match='patches of a single value'):
+  with pytest.raises(ValueError, match='patch is a single value'):
     mae.build_mae(grey)
   other = decoder.build_decoder(
     registry.build_encoder('vit_micro', _SHAPE, patch_size=2)

@@ -84,6 +84,8 @@ def test_batch_norm_takes_each_view_by_itself():
   loss, _, _ = _gradient(objective, params, batch)
   # Views are float32, and their variances small.
   assert float(loss) == pytest.approx(expected, abs=1e-4)
+  with_outputs, *_ = objective.loss_with_outputs(params, networks.tensors(batch), _SEED)
+  assert float(with_outputs) == pytest.approx(expected, abs=1e-4)
 
 
 def test_heads_are_as_wide_as_their_settings():

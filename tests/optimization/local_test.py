@@ -62,7 +62,6 @@ def test_beta_2_is_that_of_the_second_moment(name):
   [
     learning.SgdClients(),
     learning.SgdClients(momentum=0.9, weight_decay=0.1),
-    learning.SgdClients(momentum=0.9, nesterov=True),
     learning.AdamClients(),
     learning.AdamClients(kind='adamw', weight_decay=0.1),
   ],

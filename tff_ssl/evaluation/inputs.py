@@ -4,17 +4,18 @@ An encoder is worth having if the same classifier does better on its features th
 the pixels that it reads. Of features of a table, the inputs are these.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import tensorflow as tf
 
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.evaluation import method_names
+from tff_ssl.settings import parts
 
-# The methods that inputs are evaluated by: those of which nothing is trained but a
-# classifier, at a cost that hardly depends on the number of clients.
-METHODS = ('knn', 'linear')
+# Of the checkout's methods, those of which nothing is trained but a classifier, at a
+# cost that hardly depends on the number of clients.
+_METHODS = ('knn', 'linear')
 # Larger images are reduced to it: a classifier of more numbers than it has labels is
 # no better for them, and takes minutes.
 LONGEST_SIDE = 16
@@ -22,6 +23,15 @@ LONGEST_SIDE = 16
 _MOST_ESTIMATED = 10_000
 # Images that are reduced at a time.
 _BATCH = 512
+
+
+def methods(names: Iterable[str]) -> list[str]:
+  """Returns those methods by which inputs are evaluated too: own metrics are.
+
+  Args:
+    names: Of methods.
+  """
+  return [name for name in names if name in _METHODS or parts.METRICS[name].is_own]
 
 
 def name_of(inputs: np.ndarray) -> str:

@@ -119,6 +119,7 @@ class TestSplits:
 
   Attributes:
     features: [M, d], the encodings of both.
+    labels: int [T], of the test split, whose features come first.
     inputs: [N, ...], what the encoder reads of both.
     cases: int [N], the case of each input; None if each is classified by itself.
   """
@@ -139,6 +140,7 @@ class TestSplits:
     }
     self._case_level = case_level
     self.features = _joined([found.features for found in self._sets])
+    self.labels = self._sets[0].labels
     self.inputs = _joined([split[field] for split in splits.values()])
     cases = [np.asarray(split.case) for split in splits.values()]
     self.cases = _joined(cases) if case_level else None

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
+_CENTRE_MOMENTUM = 0.9
+
 
 def cross_entropy(
   teacher: Sequence[tf.Tensor],
@@ -64,17 +66,16 @@ def cross_entropy(
   )
 
 
-def next_centre(
-  centre: tf.Tensor, teacher: Sequence[tf.Tensor], momentum: float = 0.9
-) -> tf.Tensor:
-  """Returns momentum * centre + (1 - momentum) * mean of the teacher's logits (Eq. 4).
+def next_centre(centre: tf.Tensor, teacher: Sequence[tf.Tensor]) -> tf.Tensor:
+  """Returns 0.9 * centre + 0.1 * mean of the teacher's logits (Eq. 4).
+
+  The momentum is that of the authors' program.
 
   Args:
     centre: [K].
     teacher: Logits of the global views, each [n, K]; no gradient flows into them.
-    momentum: In [0, 1]; the authors' program uses 0.9.
   """
   logits = tf.stop_gradient(tf.concat(teacher, axis=0))
   count = tf.cast(tf.shape(logits)[0], logits.dtype)
   mean = tf.math.divide_no_nan(tf.reduce_sum(logits, axis=0), count)
-  return momentum * centre + (1.0 - momentum) * mean
+  return _CENTRE_MOMENTUM * centre + (1.0 - _CENTRE_MOMENTUM) * mean

@@ -37,6 +37,9 @@ DECODER = 'decoder'
 class MaeObjective(separable.Separable):
   """The mean squared error of the pixels of masked patches.
 
+  The pixels of each patch are normalised to mean 0 and variance 1, which is the paper's
+  best (Table 1 (d)).
+
   All examples have equally many masked patches, so that the mean over examples is the
   mean over patches.
 
@@ -46,16 +49,12 @@ class MaeObjective(separable.Separable):
     decoder: As made by `encoders.decoder.build_decoder`.
     augmentation: How the one view is made.
     settings: The share of the patches that are masked; 0: the loss is 0.
-    normalised_pixels: Whether the target is each patch's pixels normalised to mean 0
-      and variance 1 (the paper's best, Table 1 (d)); False: the original pixels, in
-      [0, 1].
   """
 
   encoder: vit.VisionTransformer
   decoder: network.Network
   augmentation: augment.AugmentConfig
   settings: objectives.Mae = objectives.Mae()
-  normalised_pixels: bool = True
 
   def __post_init__(self) -> None:
     super().__post_init__()
@@ -65,10 +64,9 @@ class MaeObjective(separable.Separable):
         f'mask_ratio is {ratio}; of {patches} patches it must leave some visible and '
         'mask some.'
       )
-    if self.normalised_pixels and self.decoder.output_dim == 1:
+    if self.decoder.output_dim == 1:
       raise ValueError(
-        'normalised_pixels is True with patches of a single value, which would all '
-        'become 0; patches must be larger.'
+        'A patch is a single value, which normalised would be 0; it must be larger.'
       )
     expected = (patches, self.encoder.config.dim + 1)
     if self.decoder.input_shape != expected:
@@ -111,9 +109,8 @@ class MaeObjective(separable.Separable):
     places = tf.matmul(chosen, encoded, transpose_a=True)
     hints = tf.concat([places, masked[..., tf.newaxis]], axis=-1)
     predictions = self.decoder.apply(parameter_names.select(params, DECODER), hints)
-    targets = reconstruction.patchify(images, self.encoder.config.patch_size)
-    if self.normalised_pixels:
-      targets = reconstruction.normalise_patches(targets)
+    patches = reconstruction.patchify(images, self.encoder.config.patch_size)
+    targets = reconstruction.normalise_patches(patches)
     error = reconstruction.masked_errors(
       predictions, tf.cast(targets, predictions.dtype), masked
     )
@@ -145,7 +142,6 @@ def build_mae(
   encoder: network.Network,
   augmentation: augment.AugmentConfig | None = None,
   settings: objectives.Mae = objectives.Mae(),
-  normalised_pixels: bool = True,
   **decoder: Any,
 ) -> MaeObjective:
   """Builds MAE with a decoder that fits the encoder.
@@ -153,8 +149,7 @@ def build_mae(
   Args:
     encoder: A vision transformer.
     augmentation: How the view is made; crops and flips when None.
-    settings: See `MaeObjective`, also for the next argument.
-    normalised_pixels: Whether patches are normalised.
+    settings: See `MaeObjective`.
     **decoder: Arguments of `decoder.build_decoder`. By default the decoder has the
       encoder's units and heads, and a third of its layers.
 
@@ -172,5 +167,4 @@ def build_mae(
     decoder_lib.build_decoder(encoder, **decoder),
     augmentation or augment.by_name('mae'),
     settings,
-    normalised_pixels,
   )

@@ -60,4 +60,4 @@ def update(
     )
   if isinstance(clients, learning.AdamClients):
     return adam.update(params, state, grads, rate, beta_2=clients.beta_2)
-  return sgd.update(params, state, grads, rate, clients.momentum, clients.nesterov)
+  return sgd.update(params, state, grads, rate, clients.momentum)

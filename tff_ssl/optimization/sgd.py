@@ -34,9 +34,8 @@ def update(
   grads: Structure,
   learning_rate: float | tf.Tensor,
   momentum: float = 0.0,
-  nesterov: bool = False,
 ) -> tuple[Structure, collections.OrderedDict[str, Structure]]:
-  """Takes one step: v <- m v + g, then w <- w - rate v (nesterov: rate (g + m v)).
+  """Takes one step: v <- m v + g, then w <- w - rate v.
 
   Args:
     params: Structure of floating tensors.
@@ -44,7 +43,6 @@ def update(
     grads: Gradients; the structure of `params`.
     learning_rate: Rate of the step.
     momentum: m, in [0, 1).
-    nesterov: Whether the step looks ahead along the velocity.
 
   Returns:
     The new params and the new state.
@@ -56,10 +54,6 @@ def update(
     )
     new_state = collections.OrderedDict(velocity=velocity)
     direction = velocity
-    if nesterov:
-      direction = tf.nest.map_structure(
-        lambda v, g: g + scalars.as_dtype(momentum, g.dtype) * v, velocity, grads
-      )
   return (
     tf.nest.map_structure(
       lambda p, d: p - scalars.as_dtype(learning_rate, p.dtype) * d, params, direction

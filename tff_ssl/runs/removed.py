@@ -16,6 +16,7 @@ SETTINGS: Mapping[tuple[str, str], Any] = {
   ('objective', 'hidden'): [256],
   ('objective', 'uniformity_weight'): 1.0,
   ('objective', 'raw_teacher'): False,
+  ('clients', 'nesterov'): False,
   ('method', 'represented'): 128,
   ('method', 'scale'): 10.0,
   ('method', 'separation_weight'): 1.0,

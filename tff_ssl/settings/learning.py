@@ -134,18 +134,10 @@ class SgdClients(Clients):
 
   Attributes:
     momentum: Momentum, in [0, 1).
-    nesterov: Whether the momentum is Nesterov's.
   """
 
-  rules: ClassVar[tuple[field_rules.Rule, ...]] = (
-    *Clients.rules,
-    field_rules.Rule(
-      'nesterov', lambda own: not own.momentum, 'it needs a momentum above 0.'
-    ),
-  )
   kind: Literal['sgd'] = 'sgd'
   momentum: kinds.BelowOne = 0.0
-  nesterov: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
