@@ -200,8 +200,8 @@ class _Batches(wide_maps.WideMaps):
   def _to_maps(self, lines: tf.Tensor) -> tf.Tensor:
     return tf.reshape(lines, [-1, *self._shape[1:]])
 
-  def _mean(self, lines: tf.Tensor) -> tf.Tensor:
-    return tf.reduce_mean(tf.reshape(lines, [self._batches, -1, self._channels]), 1)
+  def _to_rows(self, lines: tf.Tensor) -> tf.Tensor:
+    return tf.reshape(lines, [self._batches, -1, self._channels])
 
   def _factors(self, values: tf.Tensor) -> tf.Tensor:
     return tf.tile(values, [1, self._repeats])[:, tf.newaxis]

@@ -295,9 +295,8 @@ class _Examples(wide_maps.WideMaps):
   def _to_maps(self, lines: tf.Tensor) -> tf.Tensor:
     return tf.reshape(lines, [-1, *self._shape[1:]]) if self._narrow else lines
 
-  def _mean(self, lines: tf.Tensor) -> tf.Tensor:
-    maps = self._to_maps(lines)
-    return tf.reduce_mean(maps, self._positions) if self._positions else maps
+  def _to_rows(self, lines: tf.Tensor) -> tf.Tensor:
+    return tf.reshape(lines, [-1, math.prod(self._shape[1:-1]), self._shape[-1]])
 
   def _factors(self, values: tf.Tensor) -> tf.Tensor:
     channels = self._shape[-1]

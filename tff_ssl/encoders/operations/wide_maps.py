@@ -1,6 +1,7 @@
 """Maps in float32 or float64: what a norm does to them, by TensorFlow's operations."""
 
 import abc
+from typing import Any
 
 import tensorflow as tf
 
@@ -24,7 +25,8 @@ class WideMaps(abc.ABC):
 
   def moments(self) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the means of `x - own` and of its square."""
-    return self._mean(self._near), self._mean(tf.square(self._near))
+    rows = self._to_rows(self._near)
+    return tf.reduce_mean(rows, 1), _mean_square(rows)
 
   def affine(self, scale: tf.Tensor, shift: tf.Tensor) -> tf.Tensor:
     """Returns (x - own) * scale + shift, like `x`."""
@@ -34,7 +36,8 @@ class WideMaps(abc.ABC):
     """Returns the means of `dy` and of `dy * (x - own)`."""
     del y
     dy = self._to_lines(dy)
-    return self._mean(dy), self._mean(dy * self._near)
+    rows = self._to_rows(dy), self._to_rows(dy * self._near)
+    return tf.reduce_mean(rows[0], 1), tf.reduce_mean(rows[1], 1)
 
   def gradient(
     self,
@@ -58,9 +61,25 @@ class WideMaps(abc.ABC):
     """Undoes `_to_lines`."""
 
   @abc.abstractmethod
-  def _mean(self, lines: tf.Tensor) -> tf.Tensor:
-    """Averages each channel of each row."""
+  def _to_rows(self, lines: tf.Tensor) -> tf.Tensor:
+    """Lays out lines as [rows, positions, channels]."""
 
   @abc.abstractmethod
   def _factors(self, values: tf.Tensor) -> tf.Tensor:
     """Lays out values, one for each row and channel, to be multiplied by lines."""
+
+
+@tf.custom_gradient
+def _mean_square(rows: tf.Tensor) -> Any:
+  """Averages the squares of [rows, positions, channels] over positions, in one pass.
+
+  A norm squares and adds at once; `tf.square` would write all squares. The norm's own
+  derivative divides by it, and it may be 0.
+  """
+  count = tf.cast(tf.shape(rows)[1], rows.dtype)
+
+  def gradient(dy: tf.Tensor) -> tf.Tensor:
+    return dy[:, tf.newaxis] * rows * (2.0 / count)
+
+  norm = tf.raw_ops.EuclideanNorm(input=rows, axis=1)
+  return tf.square(norm) / count, gradient
