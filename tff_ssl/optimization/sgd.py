@@ -49,11 +49,10 @@ def update(
   """
   direction, new_state = grads, state
   if momentum:
-    velocity = tf.nest.map_structure(
+    direction = tf.nest.map_structure(
       lambda v, g: scalars.as_dtype(momentum, g.dtype) * v + g, state['velocity'], grads
     )
-    new_state = collections.OrderedDict(velocity=velocity)
-    direction = velocity
+    new_state = collections.OrderedDict(velocity=direction)
   return (
     tf.nest.map_structure(
       lambda p, d: p - scalars.as_dtype(learning_rate, p.dtype) * d, params, direction

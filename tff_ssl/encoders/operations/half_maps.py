@@ -8,8 +8,8 @@ and two backward, and no copy in float32 is ever in memory. TFF's worker has XLA
 Maps in float32 keep TensorFlow's operations (`wide_maps`). With these passes a ResNet-8
 takes 0.86 to 0.92 of the CPU time for a step on 512 images of 32 x 32 pixels, but 0.9
 to 1.0 on 50, 1.0 to 1.1 on 16, 1.2 to 1.3 on 4, and 0.4 s more for each new number of
-rows, which XLA compiles for; clients of uneven sizes have many (an Intel Xeon with
-AVX-512, one thread; on an AMD EPYC without it, 0.98 to 1.03 on 64 views).
+rows: XLA compiles for it, and uneven clients have many (an Intel Xeon with AVX-512, one
+thread, when `wide_maps` took 2 to 3 % longer; AMD EPYC: 0.98 to 1.03 on 64).
 """
 
 from collections.abc import Callable, Sequence
@@ -125,7 +125,7 @@ def _masked(y: tf.Tensor | None, dy: tf.Tensor) -> tf.Tensor:
 
 
 def _parts(maps: tf.Tensor) -> list[tf.Tensor]:
-  """Returns every fourth line of maps, from the first, the second, ..., on.
+  """Divides maps into parts: every fourth line, or every third, second or single one.
 
   XLA computes the elements of a sum over positions one by one, but a sum of parts with
   vectors: means over positions take half the time, and compile as fast.

@@ -76,7 +76,8 @@ def _mean_square(rows: tf.Tensor) -> Any:
   A norm squares and adds at once; `tf.square` would write all squares. The norm's own
   derivative divides by it, and it may be 0.
   """
-  count = tf.cast(tf.shape(rows)[1], rows.dtype)
+  # Known but for batches whose size is known only in a step.
+  count = rows.shape[1] or tf.cast(tf.shape(rows)[1], rows.dtype)
 
   def gradient(dy: tf.Tensor) -> tf.Tensor:
     return dy[:, tf.newaxis] * rows * (2.0 / count)
