@@ -88,13 +88,13 @@ class Claim:
   cause: str = ''
 
   def seeds_of(self, title: str) -> range:
-    """Returns the seeds that a figure needs: a bound alone not more than three.
+    """Returns the seeds that a figure needs: a bound alone three, one that is shown one.
 
     How far apart the bounds are is seen in fewer seeds than a difference of a point.
     """
-    compared = {name for each in self.comparisons for name in each.terms}
-    is_bound = title in self.bounds and title not in compared
-    return self.seeds[:SEEDS_OF_BOUNDS] if is_bound else self.seeds
+    if title in {name for each in self.comparisons for name in each.terms}:
+      return self.seeds
+    return self.seeds[: SEEDS_OF_BOUNDS if title in self.bounds else 1]
 
   def values(self, stored: figures_lib.Stored) -> dict[str, dict[int, float]]:
     """Returns the stored values of its figures, by title, by seed."""

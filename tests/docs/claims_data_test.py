@@ -47,6 +47,8 @@ def test_claim_has_seeds_protocol_and_column_of_its_own(tmp_path):
   show = "['again']", "['personal', 'loss']"
   (claim,) = campaigns.claims(tmp_path, ('compare =', own), show)
   assert claim.seeds == range(10)
+  # Others are compared, or are only shown.
+  assert [len(claim.seeds_of(name)) for name in ('one', 'personal')] == [10, 1]
   assert (claim.protocol, claim.decisive) == ('Larger.', 'All.')
   columns = {title: figure.column for title, figure in claim.figures.items()}
   assert columns['one'] == 'knn'

@@ -244,15 +244,18 @@ def test_a_p_that_does_not_survive_the_correction_is_marked(pages):
 
 
 def test_claims_are_in_the_order_of_verdict_then_p_by_the_weaker_budget():
+  known = ('not run', 'unfinished')
   for paper in page.text(full=False).split('\n## ')[1:]:
-    rows = [line.split(' | ') for line in paper.splitlines() if line.startswith('| `')]
+    lines = [line for line in paper.splitlines() if line.startswith('| `')]
+    done = [line for line in lines if not any(each in line for each in known)]
+    rows = [line.split(' | ') for line in done]
     keys = []
     for row in rows:
       cells = [each.strip(' †').split(', p ') for each in row[3:5] if each]
       keys.append(
         max((verdicts.VERDICTS.index(v), float(p.strip('< '))) for v, p in cells)
       )
-    assert len(keys) > 5
+    assert len(lines) > 5
     assert keys == sorted(keys)
 
 
