@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import pathlib
 import re
 import typing
 
@@ -39,7 +38,6 @@ from tff_ssl.settings import objectives
 from tff_ssl.settings import roles
 from tff_ssl.storage import files
 
-_ROOT = pathlib.Path(__file__).parents[2]
 _METHODS = programs.all_methods()
 _ROWS = {
   f'{name} {method} {objective}': row
