@@ -256,6 +256,7 @@ def test_what_opens_ports_or_sends_something_away_is_never_a_stranger_s_to_say()
     ({'secret': 1}, "The run has the field 'secret'; there is none."),
     ({'rounds': '5'}, "The run has rounds='5'; it must be a whole number at least 1"),
     ({'rounds': True}, 'The run has rounds=True; it must be a whole number'),
+    ({'seed': {}}, 'The run has seed={}; it must be a whole number'),
     ({'clients': 5}, 'The run has clients=5; it must be an object.'),
     (
       {'clients': {'kind': 'sgd', 'x': 1}},

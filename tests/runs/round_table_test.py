@@ -223,14 +223,6 @@ def test_rounds_that_are_not_there_exactly_once_are_refused(tmp_path, rounds, me
     rows.check_rounds(3)
 
 
-def test_rounds_that_are_there_once(tmp_path):
-  rows = round_table.Table(tmp_path / 't.csv')
-  rows.check_rounds(0)
-  for round in (1, 2, 3):
-    rows.append(round, {'loss': 0.5})
-  rows.check_rounds(3)
-
-
 @pytest.mark.parametrize(
   ('content', 'message'),
   [
