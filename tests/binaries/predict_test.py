@@ -257,21 +257,12 @@ def test_recall_is_stated_of_cases_that_the_threshold_was_not_chosen_on(
       )
     ),
     ('--images=x --model=.', 'has no model.json; it must be a folder that'),
+    ('--images=nowhere --run={run}', 'There is no folder or .tar file at nowhere'),
+    ('--images=. --run={run} --out=a.txt', "--out is 'a.txt'; it must end in .csv"),
   ],
 )
-def test_a_classifier_alone_takes_no_flags_of_a_run(flags, said):
-  assert said in in_process.said(predict, [flags])[flags]
-
-
-@pytest.mark.parametrize(
-  ('flags', 'said'),
-  [
-    (('--images=nowhere',), 'There is no folder or .tar file at nowhere'),
-    (('--images=.', '--out=a.txt'), "--out is 'a.txt'; it must end in .csv"),
-  ],
-)
-def test_wrong_options_are_refused_in_one_sentence(run, flags, said):
-  with pytest.raises(ValueError, match=r'\.$') as refused:
-    in_process.call(predict, f'--run={run[0]}', *flags)
-  assert said in str(refused.value)
-  assert '\n' not in str(refused.value)
+def test_flags_that_do_not_fit_are_refused_in_one_sentence(run, flags, said):
+  line = flags.format(run=run[0])
+  refused = in_process.said(predict, [line])[line]
+  assert said in refused
+  assert refused.endswith('.') and '\n' not in refused
