@@ -228,11 +228,6 @@ def test_what_cannot_be_classified_is_refused(tmp_path, classify, message):
     cases.load(folder, image_size=4, classify=classify)
 
 
-def test_missing_data(tmp_path):
-  with pytest.raises(ValueError, match=r'no folder or \.tar file'):
-    cases.load(tmp_path / 'nowhere')
-
-
 def test_archives_that_cannot_be_read(tmp_path):
   folder = _folder(tmp_path / 'data', rows=_ROWS)
   zipped = data_sets.tar_of(folder, tmp_path / 'data.tar', 'w:gz')
