@@ -1,4 +1,3 @@
-import csv
 import json
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ from tasks import digits
 from tasks import image_folders
 from tasks import splits
 from tests.binaries import in_process
+from tests.binaries import launch
 from tests.binaries import take_away
 from tff_ssl.encoders import parameter_names
 from tff_ssl.encoders import registry
@@ -63,8 +63,7 @@ def test_classes_are_those_of_a_classifier_on_all_training_labels(
   expected = fitted.probabilities(asked)
   norms = [np.linalg.norm(each, axis=1) for each in (asked, known)]
   nearest = np.argsort(-(asked @ known.T) / np.outer(*norms), axis=1)[:, :2]
-  with out.open(newline='') as file:
-    rows = list(csv.DictReader(file))
+  rows = launch.table(out.parent, out.name)
   assert [row['image'] for row in rows] == ['0.png', '1.png', '2.png', '3.PNG']
   for row, probabilities, similar in zip(rows, expected, nearest, strict=True):
     found = [float(row[f'probability of {name}']) for name in task.label_names]
@@ -131,8 +130,7 @@ def handed(tmp_path_factory):
 
 
 def _table(path):
-  with path.open(newline='') as file:
-    return {row['image']: row for row in csv.DictReader(file)}
+  return {row['image']: row for row in launch.table(path.parent, path.name)}
 
 
 def _probabilities(rows):
