@@ -100,9 +100,19 @@ def test_private_clips_each_client_by_itself(tff_context, field, clips):
   np.testing.assert_allclose(got, [3.0 / 5.0, 5.0 / 5.0], atol=1e-5)
 
 
-def test_private_noise_has_the_stated_deviation(tff_context):
+@pytest.mark.parametrize('packed', [False, True])
+@pytest.mark.parametrize(
+  'made',
+  [
+    aggregations.private(2.0, 3.0, 1.0),
+    aggregations.distributed(2.0, 3.0, 1.0, None, 2, 1),
+  ],
+  ids=['private', 'distributed'],
+)
+def test_noise_has_the_stated_deviation(tff_context, made, packed):
   value_type = tff.to_type(collections.OrderedDict(x=(np.float32, [4000])))
-  process = aggregations.private(2.0, 3.0, 1.0).updates.create(value_type, _WEIGHT)
+  updates = made.packs.aggregation.updates if packed else made.updates
+  process = updates.create(value_type, _WEIGHT)
   values = [{'x': np.zeros(4000, np.float32)}] * 2
   noise = process.next(process.initialize(), values, [1.0, 1.0]).result['x']
   # The sum has a standard deviation of 2 times 3, its mean over 2 examples half.

@@ -13,7 +13,6 @@ from tff_ssl.algorithms import view_moments
 from tff_ssl.evaluation import signals
 from tff_ssl.federated import packs
 from tff_ssl.federated import processes
-from tff_ssl.simulation import client_heads
 
 _N, _D = 30, 3
 _ELEMENT = collections.OrderedDict(
@@ -70,31 +69,10 @@ def test_packs_and_several_rounds_give_the_same(tff_context):
   _close(_collect(packed, cohorts)[0], _pooled())
 
 
-@pytest.mark.long
-def test_private_sums_clip_nothing_at_the_bound(tff_context):
-  clip = max(_SIZES) * signals.share_bound()
-  private = aggregations.private(1e-9, update_clip=1.0, statistics_clip=clip)
-  noised = processes.build(
-    view_moments.view_moments(_D, dtype=tf.float32), _ELEMENT, private
-  )
-  cohort = harness.cohort(harness.split(_SIZES), _examples())
-  _close(_collect(noised, [cohort])[0], _pooled(), rtol=1e-5)
-
-
 def test_secure_sums_swap_in():
   secure = aggregations.secure(float(max(_SIZES)), max(_SIZES))
   secured = processes.build(view_moments.view_moments(_D), _ELEMENT, secure)
   tff.test.assert_not_contains_unsecure_aggregation(secured.next)
-
-
-@pytest.mark.long
-def test_simulated_clients_give_the_same(tff_context):
-  features = _examples()['features']
-  partition = collections.OrderedDict(a=np.arange(7), b=np.arange(29, 6, -1))
-  found = client_heads.ViewMoments().collect(
-    features[:, :_D], features[:, _D:], partition
-  )
-  _close(found, _pooled())
 
 
 def test_encoder_of_another_width_is_refused(tff_context):

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import pathlib
 import re
 import typing
 
@@ -39,7 +38,6 @@ from tff_ssl.settings import objectives
 from tff_ssl.settings import roles
 from tff_ssl.storage import files
 
-_ROOT = pathlib.Path(__file__).parents[2]
 _METHODS = programs.all_methods()
 _ROWS = {
   f'{name} {method} {objective}': row
@@ -258,6 +256,7 @@ def test_what_opens_ports_or_sends_something_away_is_never_a_stranger_s_to_say()
     ({'secret': 1}, "The run has the field 'secret'; there is none."),
     ({'rounds': '5'}, "The run has rounds='5'; it must be a whole number at least 1"),
     ({'rounds': True}, 'The run has rounds=True; it must be a whole number'),
+    ({'seed': {}}, 'The run has seed={}; it must be a whole number'),
     ({'clients': 5}, 'The run has clients=5; it must be an object.'),
     (
       {'clients': {'kind': 'sgd', 'x': 1}},

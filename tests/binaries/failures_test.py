@@ -3,13 +3,10 @@
 import pytest
 
 from binaries import dcco
-from binaries import evaluate
-from binaries.config import run_config as config_lib
 from binaries.launching import program
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.runs import checkpoints
-from tff_ssl.storage import files
 
 _FLAGS = (
   *launch.SMALL,
@@ -46,12 +43,3 @@ def test_a_mistake_has_its_traceback():
 
   with pytest.raises(TypeError, match='a mistake'):
     program.run_checked(fail)
-
-
-def test_a_wrong_value_of_a_stranger_s_run_is_one_sentence(tmp_path):
-  own = config_lib.to_json(in_process.read('dcco', run_dir=None))
-  files.write_json(tmp_path / 'config.json', {'config': {**own, 'seed': {}}})
-  ended = in_process.run(evaluate, f'--run={tmp_path}')
-  assert ended.status == 1
-  assert ended.stderr.startswith('Error: ')
-  assert ended.stderr.count('\n') == 1

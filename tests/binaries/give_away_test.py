@@ -150,8 +150,7 @@ def test_rounds_that_the_card_does_not_count_are_left_out(run, tmp_path, capsys)
   rows = [header, row, f'2{row[1:]}', f'3{row[1:]}', '1']
   (folder / 'metrics.csv').write_text('\n'.join(rows))
   in_process.call(export, f'--run={folder}', f'--out={out}', '--give_away')
-  with (out / 'metrics.csv').open() as file:
-    assert [row['round'] for row in csv.DictReader(file)] == ['1']
+  assert [row['round'] for row in launch.table(out)] == ['1']
   assert 'left out of metrics.csv: the last 2 rounds, which' in capsys.readouterr().out
   card = json.loads((folder / 'encoder.json').read_text())
   del card['rounds']

@@ -1,6 +1,5 @@
 """Parts of modules outside the checkout, imported by --import."""
 
-import csv
 import hashlib
 import importlib.metadata
 import json
@@ -38,11 +37,6 @@ _SMALL = (*launch.SMALL, launch.APART, '--rounds=2', '--objective=projector=8/8'
 pytestmark = pytest.mark.usefixtures('forgotten')
 
 
-def _rows(folder: pathlib.Path) -> list[dict[str, str]]:
-  with (folder / 'metrics.csv').open() as lines:
-    return [*csv.DictReader(lines)]
-
-
 def _stored(folder: pathlib.Path) -> dict:
   return json.loads((folder / run_config.NAME).read_text())
 
@@ -75,7 +69,7 @@ def test_an_objective_a_method_and_metrics_end_to_end(tmp_path):
   )
 
   # The checkout's SimCLR and FedAvg, under other names.
-  for mine, theirs in zip(_rows(own), _rows(known), strict=True):
+  for mine, theirs in zip(launch.table(own), launch.table(known), strict=True):
     assert {name: mine[name] for name in theirs} == theirs
   numbers = json.loads((own / 'evaluation.json').read_text())
   # A fifth of 1,797 digits, of each of which there are about a tenth.
@@ -116,7 +110,7 @@ def test_a_loss_of_statistics_is_an_objective_of_dcco(tmp_path):
   )
 
   assert _stored(own)['config']['method']['kind'] == 'dcco'
-  assert _rows(own) == _rows(known)
+  assert launch.table(own) == launch.table(known)
 
 
 def test_clients_with_numbers_may_send_rows_of_their_own(tmp_path):
@@ -169,7 +163,7 @@ def test_an_encoder_a_task_views_and_an_aggregation(tmp_path):
   config = _stored(folder)['config']
   assert config['augmentation'] == 'dim'
   assert config['encoder']['filters'] == 5
-  (row,) = _rows(folder)
+  (row,) = launch.table(folder)
   assert float(row['aggregator/train/update/clipping_norm']) == 0.25
   network = encoder_file.rebuild(folder / 'encoder.keras')
   assert network.num_parameters == 3 * 3 * 5 + 5

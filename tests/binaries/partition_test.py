@@ -1,6 +1,5 @@
 """Describing partitions, drawing them, and what clients then hold."""
 
-import csv
 import pathlib
 
 import numpy as np
@@ -14,6 +13,7 @@ from binaries.config import run_config
 from binaries.experiment import partition_plot
 from tasks import registry
 from tests.binaries import in_process
+from tests.binaries import launch
 from tests.export import encoder_files
 from tff_ssl.encoders import registry as encoder_registry
 from tff_ssl.evaluation import feature_sets
@@ -83,8 +83,7 @@ def test_writes_what_all_clients_have(tmp_path):
   in_process.call(
     partition, f'--csv={path}', '--partition=classes:per_client=3,clients=4'
   )
-  with path.open() as file:
-    rows = list(csv.DictReader(file))
+  rows = launch.table(tmp_path, 'clients.csv')
   assert len(rows) == 4
   for row in rows:
     assert sum(row[f'label_{k}'] != '0' for k in range(10)) == 3

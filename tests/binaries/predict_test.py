@@ -1,4 +1,3 @@
-import csv
 import json
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ from tasks import digits
 from tasks import image_folders
 from tasks import splits
 from tests.binaries import in_process
+from tests.binaries import launch
 from tests.binaries import take_away
 from tff_ssl.encoders import parameter_names
 from tff_ssl.encoders import registry
@@ -63,8 +63,7 @@ def test_classes_are_those_of_a_classifier_on_all_training_labels(
   expected = fitted.probabilities(asked)
   norms = [np.linalg.norm(each, axis=1) for each in (asked, known)]
   nearest = np.argsort(-(asked @ known.T) / np.outer(*norms), axis=1)[:, :2]
-  with out.open(newline='') as file:
-    rows = list(csv.DictReader(file))
+  rows = launch.table(out.parent, out.name)
   assert [row['image'] for row in rows] == ['0.png', '1.png', '2.png', '3.PNG']
   for row, probabilities, similar in zip(rows, expected, nearest, strict=True):
     found = [float(row[f'probability of {name}']) for name in task.label_names]
@@ -131,8 +130,7 @@ def handed(tmp_path_factory):
 
 
 def _table(path):
-  with path.open(newline='') as file:
-    return {row['image']: row for row in csv.DictReader(file)}
+  return {row['image']: row for row in launch.table(path.parent, path.name)}
 
 
 def _probabilities(rows):
@@ -257,21 +255,12 @@ def test_recall_is_stated_of_cases_that_the_threshold_was_not_chosen_on(
       )
     ),
     ('--images=x --model=.', 'has no model.json; it must be a folder that'),
+    ('--images=nowhere --run={run}', 'There is no folder or .tar file at nowhere'),
+    ('--images=. --run={run} --out=a.txt', "--out is 'a.txt'; it must end in .csv"),
   ],
 )
-def test_a_classifier_alone_takes_no_flags_of_a_run(flags, said):
-  assert said in in_process.said(predict, [flags])[flags]
-
-
-@pytest.mark.parametrize(
-  ('flags', 'said'),
-  [
-    (('--images=nowhere',), 'There is no folder or .tar file at nowhere'),
-    (('--images=.', '--out=a.txt'), "--out is 'a.txt'; it must end in .csv"),
-  ],
-)
-def test_wrong_options_are_refused_in_one_sentence(run, flags, said):
-  with pytest.raises(ValueError, match=r'\.$') as refused:
-    in_process.call(predict, f'--run={run[0]}', *flags)
-  assert said in str(refused.value)
-  assert '\n' not in str(refused.value)
+def test_flags_that_do_not_fit_are_refused_in_one_sentence(run, flags, said):
+  line = flags.format(run=run[0])
+  refused = in_process.said(predict, [line])[line]
+  assert said in refused
+  assert refused.endswith('.') and '\n' not in refused

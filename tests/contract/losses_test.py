@@ -25,7 +25,6 @@ from tff_ssl.losses import pseudo_labels
 from tff_ssl.losses import similarity
 from tff_ssl.losses import sinkhorn
 from tff_ssl.losses import spectral
-from tff_ssl.losses import statistics_loss
 from tff_ssl.losses import vicreg
 
 _D = 4
@@ -232,7 +231,6 @@ _ROWS = {
   ),
 }
 every_loss = pytest.mark.parametrize('name', _ROWS)
-every_statistic = pytest.mark.parametrize('name', _STATISTICS)
 
 
 def _arrays(name, n):
@@ -335,37 +333,3 @@ def test_arrays_that_are_no_pairs_are_refused(name):
   for one, other in itertools.permutations(shapes, 2):
     with pytest.raises(ValueError, match=_PAIRED[name]):
       _ROWS[name].loss(tf.ones(one), tf.ones(other))
-
-
-@every_statistic
-@pytest.mark.parametrize('sizes', [(1,) * 6, (1, 5), (0, 2, 4), (6,)])
-def test_clients_gradients_sum_to_the_central_gradient(name, sizes):
-  """Their statistics are means; those of nobody are 0."""
-  kind = _STATISTICS[name]
-  rng = np.random.default_rng(1)
-  w = tf.constant(rng.normal(size=(_D, _D)))
-  x, y = (tf.constant(rng.normal(size=(6, _D))) for _ in range(2))
-
-  def gradient(x, y, aggregated=None):
-    with tf.GradientTape() as tape:
-      tape.watch(w)
-      views = (tf.tanh(tf.matmul(each, w)) + each**2 for each in (x, y))
-      own = kind.statistics(*views)
-      loss = kind.loss(statistics_loss.blend(own, aggregated) if aggregated else own)
-    return tape.gradient(loss, w).numpy(), own
-
-  central, union = gradient(x, y)
-  mean = dict.fromkeys(union, 0.0)
-  federated, local_only = np.zeros([_D, _D]), np.zeros([_D, _D])
-  for x_k, y_k, n in zip(tf.split(x, sizes), tf.split(y, sizes), sizes, strict=True):
-    slope, own = gradient(x_k, y_k, union)
-    federated += n / 6 * slope
-    local_only += n / 6 * gradient(x_k, y_k)[0]
-    mean = {key: mean[key] + n / 6 * value for key, value in own.items()}
-    assert n or not any(np.any(value) for value in own.values())
-  np.testing.assert_allclose(federated, central, rtol=0, atol=1e-9)
-  for key, value in union.items():
-    np.testing.assert_allclose(mean[key], value, rtol=1e-11, atol=1e-14)
-  if max(sizes) < 6:
-    # Averaging within-client losses is another method, and must not pass.
-    assert np.abs(local_only - central).max() > 1e-3

@@ -30,24 +30,6 @@ def test_strided_positions_and_their_gradient_are_numpys(n, sides, strides):
   np.testing.assert_array_equal(gradient, dx)
 
 
-# Of channels below and above those whose strides oneDNN cannot have.
-@pytest.mark.parametrize('channels', [8, 16])
-@pytest.mark.parametrize('sides', [(5, 4), (6, 4)])
-def test_a_kernel_of_one_with_a_stride_sees_every_second_position(channels, sides):
-  net = network.Network(
-    'shortcut',
-    (*sides, channels),
-    lambda ops, x: ops.conv2d(
-      x, 'conv', filters=6, kernel_size=1, strides=2, use_bias=False
-    ),
-  )
-  rng = np.random.default_rng(0)
-  kernel = rng.normal(size=(1, 1, channels, 6))
-  x = rng.normal(size=(3, *sides, channels))
-  got = net.apply({'conv/kernel': tf.constant(kernel)}, tf.constant(x))
-  np.testing.assert_allclose(got, x[:, ::2, ::2] @ kernel[0, 0], rtol=1e-12)
-
-
 def test_no_kernel_of_one_has_a_stride_that_crashes():
   """With several threads, the gradient of 8 to 16 channels ended in a double free."""
   encoder = registry.build_encoder('resnet8', (8, 8, 3), 0.5)

@@ -8,19 +8,14 @@ import pytest
 import tensorflow as tf
 
 from tests.algorithms import harness
-from tests.algorithms import with_states
 from tests.algorithms.divergence_aware import follower
 from tff_ssl.aggregators import aggregations
 from tff_ssl.aggregators import skellam
-from tff_ssl.algorithms import fed_ssl
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms.statistics import dcco
-from tff_ssl.federated import client_states
 from tff_ssl.federated import optimizers
 from tff_ssl.federated import parts
 from tff_ssl.federated import phase_graph
-from tff_ssl.federated import processes
-from tff_ssl.settings import learning
 
 _CLIENTS = harness.split([1, 2, 5, 4])
 _OPTIMIZER = optimizers.build_optimizer(harness.ADAM)
@@ -88,34 +83,6 @@ def test_a_part_depends_on_its_clients_alone(tff_context):
   np.testing.assert_allclose(
     first['statistics']['mean_f'], 3 * mean['mean_f'], rtol=1e-4
   )
-
-
-def test_clients_with_a_state_keep_it_in_parts(tff_context):
-  config = fedavg.Training(learning.SgdClients(learning_rate=0.1), seed=harness.SEED)
-  objective = follower.Follower()
-  process = processes.build(
-    fed_ssl.fed_ssl(objective, _OPTIMIZER, config), harness.ELEMENT
-  )
-  whole = with_states.WithStates(process, packed=False)
-  cohort = _cohort(_CLIENTS, False)
-  expected = whole.next(whole.initialize(), cohort).state
-  algorithm = fed_ssl.fed_ssl(objective, _OPTIMIZER, config)
-  built = _parts(algorithm, harness.ELEMENT)
-  blank = client_states.blank_state(built.client_state_type)
-  state, kept = built.initialize(), {}
-  (exchange,) = built.exchanges.values()
-  sums, known = [], exchange.broadcast(state)
-  for members in ((0, 1), (2, 3)):
-    states = [blank._replace(client=np.int32(_CLIENTS[k][0] + 100)) for k in members]
-    partial = exchange.partial(known, states, [cohort[k] for k in members])
-    kept.update({int(own.client): own for own in partial.client_states})
-    sums.append(partial.sums)
-  state, _ = exchange.receive(state, sums)
-  got = harness.flat(built.get_model_weights(state).trainable)
-  assert harness.relative(got, harness.weights(whole, expected)) < 1e-5
-  assert kept.keys() == expected.clients.keys()
-  for client, own in expected.clients.items():
-    tf.nest.map_structure(np.testing.assert_array_equal, kept[client], own)
 
 
 def _private_step(packed):

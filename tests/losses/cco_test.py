@@ -19,23 +19,6 @@ def _encodings(n: int, d: int = 4, seed: int = 0) -> tuple[np.ndarray, np.ndarra
   return shared + 0.3 * rng.normal(size=(n, d)), shared * 2.0 + 1.0
 
 
-def test_statistics_are_means_over_examples():
-  f, g = _encodings(5)
-  got = _WITHIN.statistics(tf.constant(f), tf.constant(g[:, :3]))
-  expected = {
-    'mean_f': f.mean(axis=0),
-    'mean_g': g[:, :3].mean(axis=0),
-    'square_f': (f**2).mean(axis=0),
-    'square_g': (g[:, :3] ** 2).mean(axis=0),
-    'cross': f.T @ g[:, :3] / 5,
-    'within_f': f.T @ f / 5,
-    'within_g': g[:, :3].T @ g[:, :3] / 5,
-  }
-  assert list(got) == list(expected)
-  for name, value in expected.items():
-    np.testing.assert_allclose(got[name], value, rtol=1e-12)
-
-
 def test_statistics_around_a_reference_are_those_of_moved_encodings():
   f, g = _encodings(5)
   reference = {

@@ -6,7 +6,6 @@ from scipy import optimize
 import tensorflow as tf
 
 from tests.losses import references
-from tests.oracles import losses
 from tff_ssl.losses import equal_clusters
 from tff_ssl.losses import sinkhorn
 from tff_ssl.losses import unbalanced_transport
@@ -33,29 +32,6 @@ def test_the_paper_s_temperature_and_iterations_are_the_default():
 def test_small_epsilon_does_not_overflow():
   q = sinkhorn.assignments(tf.constant(_scores(6), tf.float32), epsilon=1e-3)
   np.testing.assert_allclose(tf.reduce_sum(q, axis=1), np.ones(6), rtol=1e-5)
-
-
-def test_earlier_examples_take_part_in_assignments_alone():
-  """The queue of the paper (Appendix): assigned together, predicted by none."""
-  first, second = _scores(3), _scores(3, seed=100)
-  earlier = _scores(7), _scores(7, seed=100)
-  got = sinkhorn.swapped_prediction(
-    tf.constant(first), tf.constant(second), earlier=tuple(map(tf.constant, earlier))
-  )
-  q_first, q_second = (
-    references.sinkhorn(np.concatenate([x, e]), 0.05, 3)[:3]
-    for x, e in ((first, earlier[0]), (second, earlier[1]))
-  )
-  expected = losses.swapped(first, second, q_first, q_second)
-  np.testing.assert_allclose(got, expected, rtol=1e-9)
-  alone = sinkhorn.swapped_prediction(tf.constant(first), tf.constant(second))
-  assert abs(float(alone) - expected) > 1e-3
-  none = tuple(tf.zeros([0, 5], tf.float64) for _ in range(2))
-  np.testing.assert_allclose(
-    sinkhorn.swapped_prediction(tf.constant(first), tf.constant(second), earlier=none),
-    alone,
-    rtol=1e-12,
-  )
 
 
 def test_scores_that_are_no_matrices_are_refused():

@@ -23,6 +23,7 @@ from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import supervised
 from tff_ssl.objectives import swav
+from tff_ssl.objectives import teacher_student
 from tff_ssl.settings import objectives as objectives_lib
 
 _SEED = tf.constant([1, 2])
@@ -42,11 +43,16 @@ def _siamese():
   return dual_encoder.build_siamese(_encoder(), (4, 3), augment.by_name('byol'))
 
 
+def _simsiam():
+  return simsiam.build_simsiam(_encoder(), settings=objectives_lib.Simsiam((4, 3), 5))
+
+
 _OBJECTIVES = {
   'byol': lambda: byol.build_byol(_encoder(), settings=objectives_lib.Byol((4, 3), 5)),
-  'simsiam': lambda: simsiam.build_simsiam(
-    _encoder(), settings=objectives_lib.Simsiam((4, 3), 5)
+  'fedsup': lambda: teacher_student.FedSupObjective(
+    _siamese(), _simsiam().predictor, objectives_lib.Fedsup(stages=0)
   ),
+  'simsiam': _simsiam,
   'swav': lambda: swav.SwavObjective(_siamese(), 5),
   'nt_xent': lambda: simclr.SimclrObjective(_siamese()),
 }
@@ -74,18 +80,33 @@ def test_the_views_of_a_model_are_normalized_apart():
   np.testing.assert_allclose(got['g'], g, rtol=1e-9, atol=1e-11)
 
 
-def test_byol_s_target_normalizes_each_view_by_its_own_batch():
-  objective = _OBJECTIVES['byol']()
+_PREDICTING = {
+  'byol': similarity.byol_loss,
+  'fedsup': similarity.simsiam_loss,
+  'simsiam': similarity.simsiam_loss,
+}
+
+
+@pytest.mark.parametrize('name', _PREDICTING)
+def test_predictor_and_targets_normalize_each_view_by_its_own_batch(name):
+  objective = _OBJECTIVES[name]()
   params, batch, z = _apart(objective)
   other = objective.init(tf.constant([3, 4]), tf.float64)
+  if name == 'fedsup':
+    context = {teacher_student.TEACHER: other, teacher_student.FEATURE_WEIGHT: 1.0}
+    objective = objective.bind_context(context)
+  of_targets = params if name == 'simsiam' else other
   views = objective.model.views(batch, _SEED)
-  targets = [_project(objective.model, other, view) for view in views]
+  targets = [_project(objective.model, of_targets, view) for view in views]
   own = parameter_names.select(params, 'predictor')
   p1, p2 = (objective.predictor.apply(own, each) for each in z)
-  expected = similarity.byol_loss(p1, p2, *targets)
+  expected = _PREDICTING[name](p1, p2, *targets)
   state = objective.init_state(other)
-  loss, _, _ = objective.loss_with_state(params, state, batch, _SEED)
-  assert float(loss) == pytest.approx(float(expected), rel=1e-9)
+  losses = [objective.loss_with_state(params, state, batch, _SEED)[0]]
+  if name == 'simsiam':
+    losses.append(objective.loss_with_outputs(params, batch, _SEED)[0])
+  for loss in losses:
+    assert float(loss) == pytest.approx(float(expected), rel=1e-9)
 
 
 @pytest.mark.parametrize('name', _OBJECTIVES)

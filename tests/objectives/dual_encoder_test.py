@@ -94,10 +94,6 @@ def test_networks_are_prefixed_and_drawn_apart():
   np.testing.assert_array_equal(params['a/dense0/kernel'], same['a/dense0/kernel'])
 
 
-def test_example_count():
-  assert int(base.example_count(networks.examples(7))) == 7
-
-
 def test_siamese_reads_the_field_of_its_encoder():
   model, examples = networks.siamese(), networks.examples(3)
   other = dataclasses.replace(model, encoder=model.encoder.reading('photo'))

@@ -54,15 +54,6 @@ def predictor() -> network.Network:
   return projector.build_linear(2, 2, 'predictor')
 
 
-def normalized(name: str, units: int) -> network.Network:
-  """Returns a linear network with batch norm, to 2 numbers from so many."""
-  return network.Network(
-    name,
-    (units,),
-    lambda ops, x: ops.batch_norm(ops.dense(x, 'dense0', units=2), 'norm'),
-  )
-
-
 def numpy_views(
   model: dual_encoder.Siamese, batch: collections.OrderedDict[str, np.ndarray], seed
 ) -> list[np.ndarray]:
@@ -77,12 +68,6 @@ def numpy_linear(params, name: str, x: np.ndarray) -> np.ndarray:
   """Returns the output of the linear network of that name."""
   kernel, bias = (np.asarray(params[f'{name}/dense0/{p}']) for p in ('kernel', 'bias'))
   return x @ kernel + bias
-
-
-def numpy_normalized(params, name: str, x: np.ndarray) -> np.ndarray:
-  """Returns the output of `normalized` as it starts, of one batch."""
-  y = numpy_linear(params, name, x)
-  return (y - y.mean(0)) / np.sqrt(y.var(0) + 1e-5)
 
 
 def cosine(a: np.ndarray, b: np.ndarray) -> float:

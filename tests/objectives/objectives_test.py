@@ -82,16 +82,6 @@ def test_the_rank_of_a_subspace_has_its_own_name():
     assert list(collapse.summarize(metrics)) == ['encoding_std', name]
 
 
-@pytest.mark.parametrize('loss_name', ['cco', 'vicreg'])
-def test_statistics_carry_the_loss(loss_name):
-  objective = _LOSSES[loss_name][0](networks.towers())
-  params, examples, f, g = _start(objective, 6)
-  sent = objective.statistics(params, examples, _SEED)
-  assert ('within_f' in sent) == (loss_name == 'vicreg')
-  reference = _LOSSES[loss_name][1](f, g)
-  assert float(objective.loss_of(sent)) == pytest.approx(reference, rel=1e-9)
-
-
 def test_the_summary_of_statistics_follows_numpy():
   objective = statistics.StatisticsObjective(networks.towers())
   params, examples, f, g = _start(objective, 6)
@@ -109,17 +99,6 @@ def test_the_summary_of_statistics_follows_numpy():
     },
     rel=1e-9,
   )
-
-
-def test_the_spread_beside_statistics_is_that_of_all_objectives():
-  objective = statistics.StatisticsObjective(networks.towers())
-  params, examples, f, _ = _start(objective, 6)
-  sent, moments = objective.statistics_and_spread(params, examples, _SEED)
-  assert list(sent) == list(objective.statistics(params, examples, _SEED))
-  expected = references.encoding_std(f)
-  summary = collapse.summarize_std(moments)
-  assert list(summary) == ['encoding_std']
-  assert float(summary['encoding_std']) == pytest.approx(expected, rel=1e-9)
 
 
 def test_clients_collapsed_each_to_a_point_have_no_spread_of_their_own():

@@ -7,9 +7,7 @@ import tensorflow as tf
 from tests import differences
 from tests.losses import references
 from tests.objectives import networks
-from tff_ssl.augment import byol
 from tff_ssl.encoders import projector
-from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import simsiam
 from tff_ssl.settings import objectives
 
@@ -69,23 +67,6 @@ def test_the_gradient_is_that_of_finite_differences(predictor, stop_gradient):
 
   for name, value in differences.gradient(by_hand, arrays).items():
     np.testing.assert_allclose(gradient[name], value, rtol=1e-6, atol=1e-6)
-
-
-def test_batch_norm_takes_each_view_by_itself():
-  model = dual_encoder.Siamese(
-    networks.encoder(), networks.normalized('projector', 3), byol.by_name('byol')
-  )
-  objective = simsiam.SimSiamObjective(model, networks.normalized('predictor', 2))
-  params, batch = objective.init(_SEED, tf.float64), networks.examples(3)
-  views = networks.numpy_views(model, batch, _SEED)
-  z = [networks.numpy_normalized(params, 'projector', x) for x in views]
-  p = [networks.numpy_normalized(params, 'predictor', x) for x in z]
-  expected = -(networks.cosine(p[0], z[1]) + networks.cosine(p[1], z[0])) / 2
-  loss, _, _ = _gradient(objective, params, batch)
-  # Views are float32, and their variances small.
-  assert float(loss) == pytest.approx(expected, abs=1e-4)
-  with_outputs, *_ = objective.loss_with_outputs(params, networks.tensors(batch), _SEED)
-  assert float(with_outputs) == pytest.approx(expected, abs=1e-4)
 
 
 def test_heads_are_as_wide_as_their_settings():

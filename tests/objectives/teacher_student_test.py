@@ -11,7 +11,6 @@ from tests.objectives import networks
 from tests.objectives import staged
 from tff_ssl.augment import byol
 from tff_ssl.encoders import projector
-from tff_ssl.objectives import dual_encoder
 from tff_ssl.objectives import supervised
 from tff_ssl.objectives import teacher_student
 from tff_ssl.settings import objectives
@@ -26,12 +25,10 @@ def _student(**options) -> teacher_student.FedSupObjective:
   return teacher_student.FedSupObjective(staged.siamese(), predictor, settings)
 
 
-def _teacher(with_projector=True) -> teacher_student.TeacherObjective:
+def _teacher() -> teacher_student.TeacherObjective:
   labelled = supervised.SupervisedObjective(
     staged.encoder(), projector.build_linear(staged.FEATURES, 2), byol.by_name('none')
   )
-  if not with_projector:
-    return teacher_student.TeacherObjective(labelled)
   return teacher_student.TeacherObjective(
     labelled, staged.siamese().projector, projector.build_linear(3, 2)
   )
@@ -105,33 +102,6 @@ def test_the_loss_is_the_sum_of_its_parts(consistency, stages):
   summary = objective.summarize(metrics)
   assert ('encoding_std' in summary) == consistency
   assert ('feature_distance' in summary) == (stages != 0)
-
-
-def test_batch_norm_takes_each_view_by_itself():
-  """That of the teacher too: of three examples each third would be a batch as well."""
-  model = dual_encoder.Siamese(
-    networks.encoder(), networks.normalized('projector', 3), byol.by_name('mild')
-  )
-  predictor = networks.normalized('predictor', 2)
-  objective = teacher_student.FedSupObjective(
-    model, predictor, objectives.Fedsup(stages=0)
-  )
-  params, other = (
-    objective.init(tf.constant(seed), tf.float64) for seed in ([1, 2], [7, 8])
-  )
-  context = {
-    teacher_student.TEACHER: other,
-    teacher_student.FEATURE_WEIGHT: tf.constant(_WEIGHT, tf.float64),
-  }
-  batch = networks.examples(3)
-  loss, _, _ = _gradient(objective, params, context, batch)
-  views = networks.numpy_views(model, batch, _SEED)
-  z = [networks.numpy_normalized(other, 'projector', x) for x in views]
-  own = [networks.numpy_normalized(params, 'projector', x) for x in views]
-  p = [networks.numpy_normalized(params, 'predictor', x) for x in own]
-  expected = -(networks.cosine(p[0], z[1]) + networks.cosine(p[1], z[0])) / 2
-  # Views are float32, and their variances small.
-  assert float(loss) == pytest.approx(expected, abs=1e-4)
 
 
 def test_the_teacher_gets_no_gradient_and_the_student_all_of_it():

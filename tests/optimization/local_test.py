@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tff_ssl.optimization import adam
 from tff_ssl.optimization import local
 from tff_ssl.settings import learning
 
@@ -25,14 +24,6 @@ def _steps(clients, grads):
 def test_weight_decay_is_added_to_the_gradient():
   got = _steps(learning.SgdClients(weight_decay=0.5), [np.array([1.0, 1.0])])
   np.testing.assert_allclose(got, [1 - 0.1 * 1.5, -2 - 0.1 * 0.0])
-
-
-def test_adam_matches_reference():
-  grads = np.random.default_rng(1).normal(size=(3, 2))
-  params, state = _PARAMS, adam.init(_PARAMS)
-  for g in grads:
-    params, state = adam.update(params, state, {'w': tf.constant(g)}, 0.1)
-  np.testing.assert_array_equal(_steps(learning.AdamClients(), grads), params['w'])
 
 
 def test_adamw_decays_apart_from_the_gradient():

@@ -5,7 +5,6 @@ import collections
 import numpy as np
 import pytest
 
-from tests.worlds import allocations
 from tff_ssl.partition import describe
 from tff_ssl.partition import flat
 from tff_ssl.partition import ids
@@ -132,16 +131,6 @@ def test_at_most_draws_what_it_drew_of_a_dict():
     assert kept[name].dtype == np.int64
   with pytest.raises(ValueError, match='examples is 0; it must be at least 1'):
     partitions_lib.at_most(found, 0, rng)
-
-
-def test_a_client_takes_no_memory_but_its_positions():
-  count = 100_000
-  order = np.random.default_rng(0).permutation(2 * count)
-  with allocations.traced() as taken:
-    partition = partitions_lib.from_sizes(order, np.full(count, 2))
-  # Two positions and a start of 8 bytes each; an array is 112 bytes, a string 60.
-  assert taken.held < 26 * count
-  np.testing.assert_array_equal(partition['client_00001'], np.sort(order[2:4]))
 
 
 def test_clients_one_after_another():

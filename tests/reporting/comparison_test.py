@@ -1,7 +1,6 @@
 import math
 import warnings
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -65,24 +64,6 @@ def test_statistic_is_the_mean_and_the_sample_deviation(values, mean, deviation)
   assert found['mean'] == pytest.approx(mean, nan_ok=True)
   assert found['deviation'] == pytest.approx(deviation, nan_ok=True)
   assert found['runs'] == len(values)
-
-
-@pytest.fixture
-def seeds(tmp_path):
-  """Three runs of one method and one of another, with random numbers."""
-  generator = np.random.default_rng(0)
-  accuracies, losses = generator.random(4), generator.normal(size=(4, 3))
-  folders = []
-  for i in range(4):
-    settings = {'seed': i} if i < 3 else {'method': 'fedavg'}
-    evaluation = {_LINEAR: accuracies[i]}
-    if i < 2:
-      evaluation[f'random_encoder/{_LINEAR}'] = accuracies[i] / 2
-    metrics = {'client_work/loss': losses[i]}
-    folders.append(
-      made_runs.run(tmp_path / str(i), settings, metrics, evaluation=evaluation)
-    )
-  return folders, accuracies, losses
 
 
 def test_the_deviation_of_one_run_is_over_its_draws_of_labels(tmp_path):

@@ -165,12 +165,6 @@ def test_unprotected_export_replaces_promise_by_its_reason(folder):
   assert 'epsilon' not in text
 
 
-def test_a_stranger_s_words_are_shown_as_they_are(folder):
-  _add(folder / 'encoder.json', algorithm='<b>x</b>\n# [y](z)')
-  first = model_card.build(folder, {}).splitlines()[0]
-  assert first == r'# conv2, trained by &lt;b&gt;x&lt;/b&gt; \# \[y\](z)'
-
-
 def test_without_what_is_known_of_an_encoder_there_is_no_card(folder):
   (folder / 'encoder.json').write_text('[]')
   with pytest.raises(ValueError, match='holds a list: it must hold an object'):

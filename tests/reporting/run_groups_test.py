@@ -1,5 +1,3 @@
-import json
-
 import pytest
 
 from tests.worlds import made_runs
@@ -175,13 +173,9 @@ def test_a_run_that_does_not_say_its_rounds_has_finished(tmp_path):
   assert not group.note
 
 
-def test_refuses_no_runs_and_a_config_without_settings(tmp_path):
+def test_refuses_no_runs():
   with pytest.raises(ValueError, match='no runs to compare'):
     run_groups.group([])
-  folder = made_runs.run(tmp_path / 'a')
-  (folder / 'config.json').write_text(json.dumps({'config': [1]}))
-  with pytest.raises(ValueError, match=r'config\.json holds no configuration'):
-    made_runs.groups(folder)
 
 
 def test_settings_that_a_name_leaves_out_are_kept(tmp_path):

@@ -1,5 +1,4 @@
 import collections
-import csv
 import errno
 import json
 import math
@@ -13,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 from tests import forked
+from tests.binaries import launch
 from tests.execution import counting
 from tests.execution import processes
 from tests.runs import toy
@@ -49,11 +49,6 @@ def contents(folder):
   return {**found, 'config.json': config}
 
 
-def rows(path):
-  with path.open(newline='') as file:
-    return list(csv.DictReader(file))
-
-
 def start(folder, seconds_per_round):
   """Starts a run in a process of its own; returns it and its worker's pid."""
   process = forked.Process('tests.runs.toy', str(folder), str(seconds_per_round))
@@ -64,12 +59,11 @@ def start(folder, seconds_per_round):
 
 
 def wait_for_round(folder, round):
-  path = folder / 'metrics.csv'
-  processes.wait_for(lambda: path.exists() and int(rows(path)[-1]['round']) >= round)
+  processes.wait_for(lambda: launch.rows(folder) >= round)
 
 
 def test_metrics_csv(uninterrupted):
-  table = rows(uninterrupted / 'metrics.csv')
+  table = launch.table(uninterrupted)
   assert list(table[0]) == ['round', 'train/loss', 'seen', 'norm']
   assert [int(row['round']) for row in table] == list(range(1, toy.ROUNDS + 1))
   assert [row['seen'] for row in table] == [row['round'] for row in table]
@@ -82,7 +76,7 @@ def test_metrics_csv(uninterrupted):
 def test_numbers_are_the_algorithms(uninterrupted):
   """The toy's recurrence in NumPy, in float64."""
   mean = np.array([0.1, 0.2, 0.3, 0.4])
-  for round, row in enumerate(rows(uninterrupted / 'metrics.csv'), start=1):
+  for round, row in enumerate(launch.table(uninterrupted), start=1):
     (dataset,) = toy.cohort_fn(round)
     pixels = [
       element['image'].reshape(-1)[:4] for element in dataset.as_numpy_iterator()
@@ -93,7 +87,7 @@ def test_numbers_are_the_algorithms(uninterrupted):
 
 
 def test_system_csv_and_tensorboard(uninterrupted):
-  table = rows(uninterrupted / 'system.csv')
+  table = launch.table(uninterrupted, 'system.csv')
   assert len(table) == toy.ROUNDS
   for row in table:
     assert float(row['seconds']) > 0
@@ -123,7 +117,7 @@ def test_stopped_and_resumed(uninterrupted, tff_context, tmp_path, number):
   process.send_signal(number)
   _, errors = process.communicate(timeout=30)
   processes.wait_for(lambda: processes.has_ended(worker_pid))
-  done = int(rows(folder / 'metrics.csv')[-1]['round'])
+  done = int(launch.table(folder)[-1]['round'])
   assert 5 <= done < toy.ROUNDS
   saved = [path.name for path in sorted((folder / 'checkpoints').iterdir())]
   if number == signal.SIGKILL:
@@ -136,7 +130,7 @@ def test_stopped_and_resumed(uninterrupted, tff_context, tmp_path, number):
     assert 'the same command resumes' in errors
   toy.run(folder, tff_context)
   assert contents(folder) == contents(uninterrupted)
-  table = rows(folder / 'system.csv')
+  table = launch.table(folder, 'system.csv')
   assert [int(row['round']) for row in table] == list(range(1, toy.ROUNDS + 1))
 
 
@@ -247,7 +241,7 @@ def test_ctrl_c(tmp_path, capsys, times, done, status):
   assert signal.getsignal(signal.SIGINT) is before
   assert f'stopped after round {done} of 6' in capsys.readouterr().err
   assert counting.run(tmp_path, counting.Counting())['count'] == 6
-  assert [row['count'] for row in rows(tmp_path / 'metrics.csv')] == list('123456')
+  assert [row['count'] for row in launch.table(tmp_path)] == list('123456')
 
 
 def test_an_interruption_in_the_evaluation_repeats_the_round(tmp_path):
@@ -258,11 +252,11 @@ def test_an_interruption_in_the_evaluation_repeats_the_round(tmp_path):
 
   with pytest.raises(KeyboardInterrupt):
     counting.run(tmp_path, counting.Counting(), evaluate_fn=evaluate, evaluate_every=2)
-  assert len(rows(tmp_path / 'metrics.csv')) == 3
+  assert len(launch.table(tmp_path)) == 3
   counting.run(
     tmp_path, counting.Counting(), evaluate_fn=lambda s, _: {'double': 2.0 * s['count']}
   )
-  assert rows(tmp_path / 'metrics.csv')[-1]['double'] == '12.0'
+  assert launch.table(tmp_path)[-1]['double'] == '12.0'
 
 
 def test_a_measurement_that_fails_repeats_no_round(tmp_path):
@@ -280,7 +274,7 @@ def test_a_measurement_that_fails_repeats_no_round(tmp_path):
   assert (tmp_path / 'checkpoints' / 'round_00000004.npz').exists()
   again = counting.Counting()
   counting.run(tmp_path, again, **settings)
-  table = rows(tmp_path / 'metrics.csv')
+  table = launch.table(tmp_path)
   assert [row['double'] for row in table] == ['', '4.0', '', '8.0', '', '12.0']
   assert measured == [2, 4, 4, 6] and [row['count'] for row in table] == list('123456')
 
@@ -302,7 +296,7 @@ def test_the_last_round_is_saved_before_it_is_evaluated(tmp_path):
       run, counting.Counting(), evaluate_fn=fail_to_evaluate, keep_fn=kept.append
     )
   assert kept == [{'count': 6}]
-  assert [row['count'] for row in rows(run / 'metrics.csv')] == list('123456')
+  assert [row['count'] for row in launch.table(run)] == list('123456')
   assert (run / 'checkpoints' / 'round_00000006.npz').exists()
   assert not (run / 'evaluation.json').exists()
   counting.run(run, counting.Counting(), evaluate_fn=evaluate_last, keep_fn=kept.append)
@@ -334,7 +328,7 @@ def test_a_run_killed_after_its_last_evaluation_ends_alike(
   counting.run(run, counting.Counting(), evaluate_fn=evaluate_last)
   for name in DETERMINISTIC:
     assert (run / name).read_bytes() == (undisturbed / name).read_bytes()
-  last = rows(run / 'system.csv')[-1]
+  last = launch.table(run, 'system.csv')[-1]
   assert float(last['evaluation_seconds']) >= 0
   assert last['round'] == '6'
 
@@ -344,7 +338,7 @@ def test_non_finite_metrics_are_written(tmp_path):
     return {'bad': math.nan, 'worse': -math.inf}
 
   counting.run(tmp_path, counting.Counting(), evaluate_fn=nan)
-  last = rows(tmp_path / 'metrics.csv')[-1]
+  last = launch.table(tmp_path)[-1]
   assert (last['bad'], last['worse']) == ('nan', '-inf')
 
 

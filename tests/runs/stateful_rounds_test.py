@@ -1,7 +1,6 @@
 """Tests of rounds with client states: resumed, in any order, refused."""
 
 import collections
-import csv
 import functools
 import gc
 import pathlib
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests import forked
+from tests.binaries import launch
 from tests.runs import stateful_run
 from tff_ssl.federated import packs
 from tff_ssl.runs import checkpoints
@@ -70,11 +70,6 @@ def uninterrupted(tmp_path_factory):
   return stateful_run.everything(*stateful_run.run(folder)), folder
 
 
-def _rows(folder, name='metrics.csv'):
-  with (folder / name).open(newline='') as file:
-    return list(csv.DictReader(file))
-
-
 def test_numbers_are_those_of_states_in_a_dictionary(uninterrupted):
   """The toy's rounds with clients apart, their states held by name."""
   cohorts = cohort_sampling.Cohorts(
@@ -92,7 +87,7 @@ def test_numbers_are_those_of_states_in_a_dictionary(uninterrupted):
         states[name] = 0.5 * states[name] + np.mean(ids[name]) + round + total
     total = 0.5 * total + 0.01 * sum(states[name].sum() for name in cohort)
   _, folder = uninterrupted
-  assert float(_rows(folder)[-1]['total']) == pytest.approx(total, rel=1e-5)
+  assert float(launch.table(folder)[-1]['total']) == pytest.approx(total, rel=1e-5)
   _, stateful = stateful_run.run(folder)
   for name, state in stateful.states_of(ids).items():
     np.testing.assert_allclose(state.kept['vector'], states[name], rtol=1e-5)
@@ -111,14 +106,14 @@ def test_killed_anywhere_it_ends_with_the_same_numbers(
     stateful_run.run(tmp_path)
   expected, folder = uninterrupted
   assert stateful_run.everything(*stateful_run.run(tmp_path)) == expected
-  assert _rows(tmp_path) == _rows(folder)
+  assert launch.table(tmp_path) == launch.table(folder)
   told = [(path / round_table.CLIENTS).read_bytes() for path in (tmp_path, folder)]
   assert told[0] == told[1]
 
 
 def test_a_row_for_each_client_of_a_round_that_counted(uninterrupted):
   _, folder = uninterrupted
-  rows = _rows(folder, round_table.CLIENTS)
+  rows = launch.table(folder, round_table.CLIENTS)
   cohorts = cohort_sampling.Cohorts(
     stateful_run.clients()[1], stateful_run.COHORT, seed=3
   )
@@ -144,10 +139,10 @@ def test_a_sigkill_amid_a_transaction(uninterrupted, tmp_path):
   killed = forked.Process('tests.runs.stateful_run', str(tmp_path))
   _, errors = killed.communicate()
   assert killed.returncode == -signal.SIGKILL, errors
-  assert len(_rows(tmp_path)) < stateful_run.ROUNDS
+  assert len(launch.table(tmp_path)) < stateful_run.ROUNDS
   expected, folder = uninterrupted
   assert stateful_run.everything(*stateful_run.run(tmp_path)) == expected
-  assert _rows(tmp_path) == _rows(folder)
+  assert launch.table(tmp_path) == launch.table(folder)
 
 
 def test_an_error_after_the_states_were_written(uninterrupted, tmp_path, monkeypatch):

@@ -106,11 +106,6 @@ def test_a_cohort_is_in_sorted_order():
   assert sizes == [4, 5]
 
 
-def test_unknown_client():
-  with pytest.raises(ValueError, match="no client 'carol': the clients are 'alice'"):
-    tiny.clients().create_tf_dataset_for_client('carol')
-
-
 @pytest.mark.parametrize(
   ('change', 'message'),
   [

@@ -1,10 +1,10 @@
-import csv
 import os
 import signal
 import threading
 
 import pytest
 
+from tests.binaries import launch
 from tests.execution import counting
 from tff_ssl.runs import interruption
 from tff_ssl.simulation import prefetch
@@ -106,8 +106,7 @@ def test_the_loop_keeps_the_rounds_before_an_error(tmp_path):
   with pytest.raises(ZeroDivisionError):
     counting.run(tmp_path, counting.Counting(), 6, fail_at_3, checkpoint_every=100)
   assert (tmp_path / 'checkpoints' / 'round_00000002.npz').exists()
-  with (tmp_path / 'metrics.csv').open(newline='') as file:
-    assert [row['round'] for row in csv.DictReader(file)] == ['1', '2']
+  assert [row['round'] for row in launch.table(tmp_path)] == ['1', '2']
   assert threads() == []
 
 

@@ -14,7 +14,6 @@ from tff_ssl.augment import weak_strong
 from tff_ssl.encoders import network
 from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
-from tff_ssl.federated import packs
 from tff_ssl.objectives import fixmatch
 from tff_ssl.objectives import helper_consistency
 from tff_ssl.objectives import supervised
@@ -81,11 +80,11 @@ def unlabelled(
   )
 
 
-def spec(*fields: str, packed: bool = False):
+def spec(*fields: str):
   """Returns the type of examples with some int32 fields more."""
   element = collections.OrderedDict(harness.ELEMENT)
   element.update((field, tf.TensorSpec([], tf.int32)) for field in fields)
-  return packs.PackSpec(element) if packed else element
+  return element
 
 
 def examples(field: str | None = None, numbers: Sequence[int] = GROUPS):

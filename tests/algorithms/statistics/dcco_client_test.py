@@ -65,7 +65,7 @@ def _cohort_statistics(objective, params, batches, seed):
   return _aggregate(*zip(*local, strict=True))
 
 
-@pytest.mark.parametrize('loss_name', ['cco', 'vicreg', 'lejepa'])
+@pytest.mark.parametrize('loss_name', ['cco', 'vicreg', 'spectral', 'lejepa'])
 @pytest.mark.parametrize('split', _SPLITS)
 def test_a_round_is_the_gradient_on_the_union(loss_name, split):
   objective, params, seed = _start(loss_name)

@@ -7,7 +7,6 @@ import pytest
 
 from tests.algorithms import harness
 from tests.algorithms.statistics import dcco_reference
-from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import centralized
 from tff_ssl.algorithms.statistics import dcco
 from tff_ssl.federated import optimizers
@@ -110,15 +109,14 @@ def _objective(norm, loss_name='cco'):
   )
 
 
-def _build(norm, aggregation=None, loss_name='cco'):
+def _build(norm):
   return processes.build(
     dcco.dcco(
-      _objective(norm, loss_name),
+      _objective(norm),
       optimizers.build_optimizer(_STEP),
       seed=harness.SEED,
     ),
     harness.ELEMENT,
-    aggregation,
   )
 
 
@@ -152,18 +150,6 @@ def test_a_round_is_a_centralized_step(tff_context):
   expected, expected_metrics = _step(union)
   assert harness.relative(moved, expected) < 1e-4
   assert metrics['loss'] == pytest.approx(expected_metrics['loss'], rel=1e-4)
-
-
-@pytest.mark.long
-def test_clipping_to_the_bound_of_the_largest_client_clips_nothing(tff_context):
-  bound = _objective(_NORM).share_bound
-  assert bound == pytest.approx(_NORM * np.sqrt(2 + 3 * _NORM**2))
-  clip = max(_SIZES) * bound
-  # Hardly any noise; updates are not clipped either.
-  private = aggregations.private(1e-9, update_clip=1e6, statistics_clip=clip)
-  moved, _ = _step(_build(_NORM, private))
-  expected, _ = _step(_bounded_process(_NORM))
-  assert harness.relative(moved, expected) < 1e-4
 
 
 @pytest.mark.parametrize('loss_name', ['cco', 'vicreg'])

@@ -58,7 +58,6 @@ def test_without_the_help_of_sampling_a_client_is_as_if_in_every_round():
   everybody = accounting.Terms(1000, 1000, {'x': 4.0}, 1e-4)
   found = accounting.Accountant(terms).epsilon_after(9)
   # By whole orders alone: never less, and hardly more.
-  # By whole orders alone: never less, and hardly more.
   assert 1 < found / _by_renyi(everybody).epsilon_after(9) < 1.01
   z = noise_search.solve(1000, 10, 9, found, 1e-4, **of_any_noise)
   assert z == pytest.approx(4, rel=0.01)
