@@ -192,15 +192,24 @@ def test_a_table_with_a_row_for_each_client_needs_numbers_and_has_no_noise(name)
 
 @pytest.mark.long_for(*table.LONG)
 @pytest.mark.parametrize('name', _FEDERATED)
-def test_it_is_a_process_whose_state_keeps_its_type(trained, name):
-  process = trained(name).process
+def test_it_is_a_process_whose_state_keeps_its_type_and_takes_weights(trained, name):
+  run = trained(name)
+  process, states = run.process, [run.initial, run.state]
   while isinstance(process, _WRAPPED):
     process = process.process
+    states = [getattr(own, 'server', own) for own in states]
   assert isinstance(process, processes.Built)
   state_type = process.initialize.type_signature.result
   assert state_type.is_identical_to(process.next.type_signature.result.state)
   weights_type = process.get_model_weights.type_signature.result
   assert weights_type.python_container is tff.learning.models.ModelWeights
+  weights = process.get_model_weights(states[1])
+  taken = process.set_model_weights(states[0], weights)
+  assert int(taken.round) == int(states[0].round)
+  got = process.get_model_weights(taken)
+  np.testing.assert_array_equal(
+    *(harness.flat(tf.nest.flatten(w)) for w in (got, weights))
+  )
 
 
 @pytest.mark.long_for(*table.LONG)

@@ -19,6 +19,7 @@ import tensorflow_federated as tff
 from tff_ssl.aggregators import aggregations
 from tff_ssl.federated import phase_graph
 from tff_ssl.federated import phases
+from tff_ssl.federated import server
 
 _RATE = tff.learning.optimizers.LEARNING_RATE_KEY
 
@@ -53,6 +54,7 @@ class Process(tff.templates.IterativeProcess):
   Attributes:
     graph: The `phase_graph.Graph` that it was built from.
     get_model_weights: Server state -> `tff.learning.models.ModelWeights`.
+    set_model_weights: Server state and weights -> the state with these weights.
   """
 
   def __init__(self, graph: phase_graph.Graph, next_fn: tff.Computation):
@@ -60,6 +62,7 @@ class Process(tff.templates.IterativeProcess):
     super().__init__(graph.initialize, next_fn, next_is_multi_arg=True)
     self.graph = graph
     self.get_model_weights = graph.get_model_weights
+    self.set_model_weights = _set_model_weights(graph)
 
 
 class LearningProcess(tff.learning.templates.LearningProcess):
@@ -70,29 +73,27 @@ class LearningProcess(tff.learning.templates.LearningProcess):
   """
 
   def __init__(self, graph: phase_graph.Graph, next_fn: tff.Computation):
-    """Takes all other computations from the graph.
-
-    Computations of the state alone pass on their argument without TensorFlow. TFF would
-    write them in TensorFlow, which names each tensor of the state in each: a twelfth of
-    what is traced.
-    """
-    state_type = graph.state_type.member
-
-    @tff.federated_computation(state_type, graph.weights_type)
-    def set_model_weights(state, weights):
-      fields = {name: getattr(state, name) for name in phase_graph.ProcessState._fields}
-      return phase_graph.ProcessState(**{**fields, 'global_model_weights': weights})
-
+    """Takes all other computations from the graph."""
     get_hparams, set_hparams = _hparams(graph)
     super().__init__(
       graph.initialize,
       next_fn,
       graph.get_model_weights,
-      set_model_weights,
+      _set_model_weights(graph),
       get_hparams_fn=get_hparams,
       set_hparams_fn=set_hparams,
     )
     self.graph = graph
+
+
+def _set_model_weights(graph: phase_graph.Graph) -> tff.Computation:
+  """Returns (state, weights) -> the state with these weights."""
+
+  @tff.federated_computation(graph.state_type.member, graph.weights_type)
+  def set_model_weights(state, weights):
+    return server.replaced(state, global_model_weights=weights)
+
+  return set_model_weights
 
 
 def _hparams(graph: phase_graph.Graph) -> tuple[tff.Computation, tff.Computation]:
@@ -136,15 +137,14 @@ def _hparams(graph: phase_graph.Graph) -> tuple[tff.Computation, tff.Computation
 
   @tff.federated_computation(state_type, get_hparams.type_signature.result)
   def set_hparams(state, hparams):
-    fields = {name: getattr(state, name) for name in phase_graph.ProcessState._fields}
     own = of_clients(state.round)
-    fields['round'] = checked(state.round, hparams.client_work, own)
+    changed = {'round': checked(state.round, hparams.client_work, own)}
     if numbers:
-      fields['optimizer'] = collections.OrderedDict(
+      changed['optimizer'] = collections.OrderedDict(
         (n, getattr(hparams.finalizer if n in numbers else state.optimizer, n))
         for n in tff.structure.name_list(optimizer_type)
       )
-    return phase_graph.ProcessState(**fields)
+    return server.replaced(state, **changed)
 
   return get_hparams, set_hparams
 

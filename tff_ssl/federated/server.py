@@ -57,6 +57,17 @@ def with_params(state: phases.ServerState, params: base.Params) -> phases.Server
   )
 
 
+def replaced(state: tff.Value, **fields: Any) -> Any:
+  """Returns the state of a process, in a federated computation, with other fields.
+
+  The others pass on without TensorFlow. TFF would write them in it, which names each
+  tensor of the state: a twelfth of what is traced.
+  """
+  container = state.type_signature.python_container
+  own = {name: getattr(state, name) for name in container._fields}
+  return container(**{**own, **fields})
+
+
 def initial_round_seed(seed: int) -> tf.Tensor:
   """Returns the seed of round 0, int32 [2]."""
   return next_round_seed(tf.constant(seeds.stream(seed, _ROUNDS)))
