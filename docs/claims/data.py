@@ -88,7 +88,7 @@ class Claim:
   cause: str = ''
 
   def seeds_of(self, title: str) -> range:
-    """Returns the seeds that a figure needs: a bound alone three, one that is shown one.
+    """Returns the seeds that a figure needs: a bound alone three, if only shown one.
 
     How far apart the bounds are is seen in fewer seeds than a difference of a point.
     """
