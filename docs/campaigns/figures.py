@@ -35,8 +35,11 @@ class Run:
 
   @property
   def key(self) -> str:
-    """A short hash of program and flags: a stored figure counts for these alone."""
-    text = json.dumps([self.program, *sorted(self.flags)])
+    """A short hash of program, flags and imported files: figures count for these."""
+    imported = (flag.partition('=')[2] for flag in self.flags if '--import=' in flag)
+    paths = [pathlib.Path(name) for each in imported for name in each.split(',')]
+    read = [hashlib.sha256(p.read_bytes()).hexdigest() for p in paths if p.is_file()]
+    text = json.dumps([self.program, *sorted(self.flags), *read])
     return hashlib.sha256(text.encode()).hexdigest()[:10]
 
   @property

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import dataclasses
 import pathlib
-from typing import TextIO
 
 from binaries.launching import complete
 from binaries.launching import job_runner
@@ -65,7 +64,6 @@ def make(
   data: Mapping[str, str],
   at_a_time: int | None = None,
   start: job_runner.Start | None = None,
-  stream: TextIO | None = None,
 ) -> None:
   """Makes the runs of a campaign that are not done, and stores their figures.
 
@@ -78,7 +76,6 @@ def make(
     data: Path of the data, by task.
     at_a_time: Most jobs that run at a time; None: one per core.
     start: Starts a command; None: see `job_runner.start`.
-    stream: Where progress is shown; None: stderr.
 
   Raises:
     ValueError: If a link leads out of the folder, the figures are none, or a run
@@ -94,7 +91,7 @@ def make(
     jobs = [_Job(*each, each[0].folder(folder, each[1])) for each in wanted(stored)]
     if not (jobs := [each for each in jobs if each not in made]):
       break
-    runner = _Runner(at_a_time or sessions.cores(), start, stream)
+    runner = _Runner(at_a_time or sessions.cores(), start)
     runner.path, runner.columns, runner.data = path, columns, data
     runner.stored = stored
     failures += runner.run(jobs)

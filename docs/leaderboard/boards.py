@@ -1,27 +1,26 @@
 """The boards and methods, read from boards.toml (README.md describes it)."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterator, Mapping
 import dataclasses
 import pathlib
 import statistics
 import string
 import tomllib
-from typing import Any
 
-from binaries.config import command_line
 from docs.campaigns import figures
 from docs.campaigns import making
 
 FOLDER = pathlib.Path(__file__).parent
 # Seeds of a result.
-SEEDS = 3
+SEEDS = 5
 # Most rates that are tried beyond a method's own on a side, while its last is the best.
 FURTHER = 3
-# Of a run that also evaluates an encoder that has learnt nothing.
-UNTRAINED = 'random_encoder'
-# The seed with which rates are chosen, which no result has, and what is held out.
-TUNING_SEED = 100
-_TUNING_FLAGS = '--data=validation=0.2'
+# What has learnt nothing, and the prefix of its numbers in a run; one has a norm.
+INPUTS = {'pixels': 'pixels/', 'pixels, PCA': 'pixels_pca/'}
+FLOORS = {**INPUTS, 'untrained encoder': 'random_encoder/'}
+# The seeds with which rates are chosen, which no result has.
+TUNING_SEEDS = (100, 101, 102)
+_BATCH = 32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,18 +32,22 @@ class Board:
     title: What the page calls it.
     flags: Of the program: data, partition, encoder, evaluation.
     column: The accuracy that ranks methods, of `evaluation.json`.
+    beside: The accuracy with more labels, which is shown too, and chooses rates.
+    images: Training images.
+    cohort: Clients of a round.
     passes: How often each image is seen.
     rounds: In how many rounds.
-    seconds: CPU seconds that a run takes, as the mean over methods.
   """
 
   name: str
   title: str
   flags: str
   column: str
+  beside: str
+  images: int
+  cohort: int
   passes: float
   rounds: int
-  seconds: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,16 +55,20 @@ class Method:
   """A method as it takes part.
 
   Attributes:
-    name: Name in the file.
+    name: Name in the file, and the norm.
     title: What the page calls it.
     source: Its paper.
     program: Module of `binaries`.
-    plan: Flags of how clients or server train, with $rate.
+    plan: Who takes steps: 'clients', 'server' or 'centralized'.
+    training: The plan's flags, with $rate.
     flags: Its own flags.
+    norm: The norm of its networks.
     rates: Rates of which one is chosen for each board, in ascending order; further ones
       follow at the end that wins.
     device: Flags that are added on boards of many clients.
-    untrained: Whether the untrained encoder of its runs stands on the board.
+    floors: Whether what has learnt nothing stands on the board, from its runs.
+    prefix: Of the numbers that count in place of the global encoder's, as in personal/.
+    imports: A file or module of its own.
   """
 
   name: str
@@ -69,10 +76,14 @@ class Method:
   source: str
   program: str
   plan: str
+  training: str
   flags: str
+  norm: str
   rates: tuple[float, ...]
   device: str = ''
-  untrained: bool = False
+  floors: bool = False
+  prefix: str = ''
+  imports: str = ''
 
   @property
   def grid(self) -> tuple[float, ...]:
@@ -105,45 +116,53 @@ class Cell:
     """
     board, method = self.board, self.method
     device = method.device if board.name.endswith('_device') else ''
-    plan = string.Template(method.plan).substitute(rate=f'{rate:g}')
-    rounds = f'--rounds={board.rounds}'
-    text = f'{board.flags} {plan} {method.flags} {device} {rounds} {more}'
+    training = string.Template(method.training).substitute(rate=f'{rate:g}')
+    own = f'--rounds={board.rounds} --encoder=norm={method.norm}'
+    own += f' --import={method.imports}' if method.imports else ''
+    text = f'{board.flags} {training} {method.flags} {device} {more} {own}'
     full = f'{board.name}_{method.name}_{rate:g}{name}'
     return figures.Run(full, method.program, tuple(text.split()))
 
   def tuning_run(self, rate: float) -> figures.Run:
     """Returns the run that says how good a rate is."""
-    return self.run(rate, _TUNING_FLAGS, '_tuning')
+    return self.run(rate, '--data=validation=0.2', '_tuning')
 
   @property
-  def norm(self) -> str:
-    """The norm of its networks."""
-    own = self.run(self.middle_rate)
-    flags = (*own.flags, '--run_dir=RUN_DIR')
-    encoder: Any = command_line.parse_run(own.program, flags).encoder
-    return encoder.norm
+  def steps(self) -> int:
+    """How many steps a network takes one after another: of a client, the mean."""
+    batches = self.board.images * self.board.passes / _BATCH
+    of_client = max(self.board.rounds, batches / self.board.cohort)
+    by_plan = {'server': self.board.rounds, 'centralized': batches}
+    return round(by_plan.get(self.method.plan, of_client))
+
+  @property
+  def accuracies(self) -> list[str]:
+    """The columns of the accuracy that ranks it, and of that with more labels."""
+    return [
+      self.method.prefix + each for each in (self.board.column, self.board.beside)
+    ]
+
+  @property
+  def floors(self) -> dict[str, str]:
+    """Prefixes of what has learnt nothing, by title, if its runs store that."""
+    return FLOORS if self.method.floors else {}
 
   @property
   def columns(self) -> dict[figures.Run, list[str]]:
     """What is stored of each run that may be made."""
-    names = [self.board.column, *making.BYTES, making.CPU]
+    board = self.board
+    names = [*self.accuracies, making.CPU]
     # Centralized training moves nothing.
-    if '--method=centralized' in self.method.flags.split():
-      names = [self.board.column, making.CPU]
-    if self.method.untrained:
-      names.append(f'{UNTRAINED}/{self.board.column}')
-    tuning = [f'validation/{self.board.column}']
+    names += making.BYTES if self.method.plan != 'centralized' else ()
+    for prefix in self.floors.values():
+      names += [prefix + board.column, prefix + board.beside]
+    tuning = [f'validation/{board.beside}']
     return {self.run(rate): names for rate in self.method.grid} | {
       self.tuning_run(rate): tuning for rate in self.method.grid
     }
 
-  @property
-  def middle_rate(self) -> float:
-    """The rate, if it is not tuned."""
-    return statistics.median_low(self.method.rates)
-
-  def missing_rates(self, stored: figures.Stored) -> list[float]:
-    """Returns the rates that must be tried next.
+  def tuning(self, stored: figures.Stored) -> Iterator[tuple[figures.Run, int]]:
+    """Yields the runs, with their seeds, of the rates that must be tried next.
 
     First the method's own; while the best is the first or the last of those tried, the
     next of its grid on that side.
@@ -152,23 +171,26 @@ class Cell:
       stored: The stored figures.
     """
     tried, grid = self._tried(stored), self.method.grid
-    if missing := [rate for rate in self.method.rates if rate not in tried]:
-      return missing
-    at = grid.index(_best(tried))
-    return [rate for rate in grid[max(at - 1, 0) : at + 2] if rate not in tried]
+    missing = [rate for rate in self.method.rates if rate not in tried]
+    if not missing:
+      at = grid.index(_best(tried))
+      missing = [rate for rate in grid[max(at - 1, 0) : at + 2] if rate not in tried]
+    for rate in missing:
+      for seed in TUNING_SEEDS:
+        yield self.tuning_run(rate), seed
 
   def chosen_rate(self, stored: figures.Stored) -> float | None:
     """Returns the rate; None: some are not tried yet."""
-    return None if self.missing_rates(stored) else _best(self._tried(stored))
+    return None if [*self.tuning(stored)] else _best(self._tried(stored))
 
   def _tried(self, stored: figures.Stored) -> dict[float, float]:
-    """Returns the validation accuracy of each rate that was tried."""
-    column = f'validation/{self.board.column}'
-    keys = {
-      rate: (self.tuning_run(rate).key, TUNING_SEED, column)
-      for rate in self.method.grid
-    }
-    return {rate: stored[key] for rate, key in keys.items() if key in stored}
+    """Returns the validation accuracy of each rate, the mean over all its seeds."""
+    column, found = f'validation/{self.board.beside}', {}
+    for rate in self.method.grid:
+      keys = [(self.tuning_run(rate).key, seed, column) for seed in TUNING_SEEDS]
+      if all(key in stored for key in keys):
+        found[rate] = statistics.fmean(stored[key] for key in keys)
+    return found
 
 
 def _best(tried: Mapping[float, float]) -> float:
@@ -176,33 +198,8 @@ def _best(tried: Mapping[float, float]) -> float:
   return max(tried, key=lambda rate: (tried[rate] == tried[rate], tried[rate], -rate))
 
 
-@dataclasses.dataclass(frozen=True)
-class Benchmark:
-  """What is in the file.
-
-  Attributes:
-    boards: By name.
-    methods: By name.
-    hours: CPU hours that all runs may take.
-  """
-
-  boards: Mapping[str, Board]
-  methods: Mapping[str, Method]
-  hours: float
-
-  def cells(
-    self, boards: Collection[str] = (), methods: Collection[str] = ()
-  ) -> list[Cell]:
-    """Returns all methods on all boards, or those of these names."""
-    return [
-      Cell(self.boards[board], self.methods[method])
-      for board in boards or self.boards
-      for method in methods or self.methods
-    ]
-
-
-def read(path: pathlib.Path = FOLDER / 'boards.toml') -> Benchmark:
-  """Reads boards and methods.
+def read(path: pathlib.Path = FOLDER / 'boards.toml') -> list[Cell]:
+  """Reads boards and methods: returns each method on each board.
 
   Args:
     path: The file.
@@ -212,12 +209,13 @@ def read(path: pathlib.Path = FOLDER / 'boards.toml') -> Benchmark:
   """
   content = tomllib.loads(path.read_text(encoding='utf-8'))
   try:
-    boards = {name: Board(name, **own) for name, own in content['boards'].items()}
-    methods = {}
+    boards = [Board(name, **own) for name, own in content['boards'].items()]
+    methods = []
     for name, own in content['methods'].items():
-      own |= {'plan': content['plan'][own['plan']], 'rates': tuple(own['rates'])}
-      methods[name] = Method(name, **own)
-    return Benchmark(boards, methods, content['hours'])
+      own |= {'training': content['plans'][own['plan']], 'rates': tuple(own['rates'])}
+      for norm in own.pop('norms'):
+        methods.append(Method(f'{name}_{norm}', norm=norm, **own))
+    return [Cell(board, method) for board in boards for method in methods]
   except KeyError as error:
     raise ValueError(f'{path.name} has no {error}; it must have one.') from error
   except TypeError as error:

@@ -1,19 +1,12 @@
 """Finished runs that the tests of binaries share: each costs seconds to start."""
 
-from collections.abc import Iterator
 import pathlib
-import sys
 
 import pytest
 
 from binaries import dcco
 from tests.binaries import in_process
 from tests.binaries import launch
-from tff_ssl.runs import own_modules
-from tff_ssl.settings import aggregations
-from tff_ssl.settings import encoders
-from tff_ssl.settings import objectives
-from tff_ssl.settings import parts
 
 # What each is called in tests, and its flags.
 ALGORITHMS = {
@@ -52,26 +45,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> launch.Made:
   """Runs of two rounds by algorithm, made when asked for; that of dcco has six."""
   base = tmp_path_factory.mktemp('runs')
   return launch.Made(lambda name: _small(base / name, name))
-
-
-@pytest.fixture
-def forgotten(tmp_path: pathlib.Path) -> Iterator[None]:
-  """Has what modules outside the checkout register forgotten after a test."""
-  known, path = {*own_modules._named}, [*sys.path]
-  yield
-  for name in {*own_modules._named} - known:
-    del own_modules._named[name]
-  for name, module in [*sys.modules.items()]:
-    if str(getattr(module, '__file__', '')).startswith(str(tmp_path)):
-      del sys.modules[name]
-  sys.path[:] = path
-  for table in parts._TABLES:
-    for name in [name for name, part in table.items() if part.is_own]:
-      del table[name]
-  settings = (encoders.ENCODERS, aggregations.AGGREGATIONS)
-  for kinds in (objectives.OBJECTIVES, *settings):
-    for name in [name for name, cls in kinds.items() if parts.is_own(cls)]:
-      del kinds[name]
 
 
 @pytest.fixture

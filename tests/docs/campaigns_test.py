@@ -3,6 +3,7 @@
 Nothing is trained: a fake program writes the files that a run leaves.
 """
 
+import contextlib
 import csv
 import io
 import pathlib
@@ -62,7 +63,8 @@ def _run(tmp_path, fake, *replaced, seeds=3):
     return program.runs(claims, seeds)
 
   try:
-    making.make(wanted, path, runs, columns, data_of_tasks, 2, fake, stream)
+    with contextlib.redirect_stderr(stream):
+      making.make(wanted, path, runs, columns, data_of_tasks, 2, fake)
   except ValueError as error:
     failures = str(error)
   return claims[0].values(figures.read(path)), failures, stream.getvalue()
