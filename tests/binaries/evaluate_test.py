@@ -257,6 +257,28 @@ def test_no_path_is_taken_from_the_folder_of_a_run(tmp_path, changed, message):
     in_process.call(evaluate, f'--run={tmp_path}')
 
 
+def no_checkpoint(run):
+  shutil.rmtree(run / 'checkpoints')
+
+
+def other_task(run):
+  config = json.loads((run / 'config.json').read_text())
+  (run / 'config.json').write_text(json.dumps({**config, 'task': 'abc'}))
+
+
+@pytest.mark.parametrize(
+  'break_it, message',
+  [
+    (no_checkpoint, 'checkpoints has no checkpoint'),
+    (other_task, 'The data of the task .* have changed since'),
+  ],
+)
+def test_folders_that_cannot_be_evaluated_are_named(run, break_it, message):
+  break_it(run)
+  with pytest.raises(ValueError, match=message):
+    in_process.call(evaluate, f'--run={run}')
+
+
 def test_what_the_run_was_trained_on_cannot_be_changed(run):
   for given, said in (
     ('--seed=3', 'There is no flag --seed'),

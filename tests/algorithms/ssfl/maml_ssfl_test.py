@@ -13,6 +13,7 @@ from tff_ssl.algorithms.ssfl import la_ssfl
 from tff_ssl.algorithms.ssfl import maml_ssfl
 from tff_ssl.objectives import byol
 from tff_ssl.objectives import maml
+from tff_ssl.settings import learning
 
 _ALPHA = 0.25
 
@@ -23,6 +24,22 @@ def test_fedavg_is_given_the_loss_after_the_inner_step(monkeypatch):
   maml_ssfl.maml_ssfl(ssfl.objective(), None, ssfl.CONFIG, _ALPHA)
   adapted = maml.MamlObjective(ssfl.objective(), _ALPHA)
   assert given == [adapted, None, ssfl.CONFIG]
+
+
+def test_local_steps_equal_numpy():
+  """Batches of all examples: the inner batch is the outer one, in whatever order."""
+  examples = linear_model.examples(5)
+  objective = maml.MamlObjective(linear_model.LinearObjective(), _ALPHA)
+  w, _ = linear_model.train(
+    learning.SgdClients(epochs=3), examples, objective=objective
+  )
+  x, y, expected = examples['x'], examples['y'], linear_model.START
+  for _ in range(3):
+    adapted = expected - _ALPHA * x.T @ (x @ expected - y) / 5
+    gradient = x.T @ (x @ adapted - y) / 5
+    gradient = (np.eye(2) - _ALPHA * x.T @ x / 5) @ gradient
+    expected = expected - linear_model.RATE * gradient
+  np.testing.assert_allclose(w, expected, rtol=1e-10)
 
 
 def _adapt(rate, n):
