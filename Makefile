@@ -62,7 +62,7 @@ help-lab:
 	@echo "make claims       the papers' claims on digits (hours); writes docs/claims.md"
 	@echo 'make claims-cifar the same on CIFAR (days); both resume where they stopped'
 	@echo "make claims-elsewhere  FedAvg on Fashion-MNIST in Flower's setting (hours)"
-	@echo 'make leaderboard  all methods on all boards (some 8 CPU hours); writes its page'
+	@echo 'make leaderboard  all methods on all boards (some 5 CPU hours); writes its page'
 	@echo 'make bench        the cost of a round compared with a centralized step'
 	@echo 'make bench-growth how that cost grows'
 	@echo 'make race         compare libraries on the same work; writes docs/benchmarks.md'

@@ -91,19 +91,15 @@ def _in_child(parent: int) -> None:
 class Runner(abc.ABC, Generic[_JobT]):
   """Runs jobs, a limited number at a time; a subclass says what a job is."""
 
-  def __init__(
-    self, jobs: int, start: Start | None = None, stream: TextIO | None = None
-  ):
+  def __init__(self, jobs: int, start: Start | None = None):
     """Starts nothing yet.
 
     Args:
       jobs: Most jobs that run at a time.
       start: Starts a command; None: `start` of this module.
-      stream: Where progress is shown; None: stderr.
     """
     self._at_a_time = jobs
     self._start = start
-    self._stream = stream or sys.stderr
     self._running: set[Process] = set()
     self._stopping = threading.Event()
     self._lock = threading.Lock()
@@ -153,8 +149,7 @@ class Runner(abc.ABC, Generic[_JobT]):
     return [failure for each in doing if (failure := each.result())]
 
   def _say(self, text: str) -> None:
-    self._stream.write(f'{text}\n')
-    self._stream.flush()
+    print(text, file=sys.stderr, flush=True)
 
   def _do(self, each: _JobT) -> str:
     """Runs the commands of a job; returns what failed, '' if nothing did."""

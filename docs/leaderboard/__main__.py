@@ -79,10 +79,11 @@ def main(
   def wanted(stored: figures.Stored) -> Iterator[tuple[figures.Run, int]]:
     for cell in cells if options.seeds else ():
       yield from cell.tuning(stored)
+    rates = {cell: cell.chosen_rate(stored) for cell in cells}
     # All with the first seed before any other.
     for seed in range(options.seeds):
-      for cell in cells:
-        if (rate := cell.chosen_rate(stored)) is not None:
+      for cell, rate in rates.items():
+        if rate is not None:
           yield cell.run(rate), seed
 
   try:

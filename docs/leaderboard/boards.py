@@ -60,7 +60,7 @@ class Method:
     source: Its paper.
     program: Module of `binaries`.
     plan: Who takes steps: 'clients', 'server' or 'centralized'.
-    training: The plan's flags, with $rate.
+    training: The plan's flags, with $rate and $batch.
     flags: Its own flags.
     norm: The norm of its networks.
     rates: Rates of which one is chosen for each board, in ascending order; further ones
@@ -116,7 +116,9 @@ class Cell:
     """
     board, method = self.board, self.method
     device = method.device if board.name.endswith('_device') else ''
-    training = string.Template(method.training).substitute(rate=f'{rate:g}')
+    training = string.Template(method.training).substitute(
+      rate=f'{rate:g}', batch=_BATCH
+    )
     own = f'--rounds={board.rounds} --encoder=norm={method.norm}'
     own += f' --import={method.imports}' if method.imports else ''
     text = f'{board.flags} {training} {method.flags} {device} {more} {own}'
@@ -187,7 +189,8 @@ class Cell:
     """Returns the validation accuracy of each rate, the mean over all its seeds."""
     column, found = f'validation/{self.board.beside}', {}
     for rate in self.method.grid:
-      keys = [(self.tuning_run(rate).key, seed, column) for seed in TUNING_SEEDS]
+      run = self.tuning_run(rate).key
+      keys = [(run, seed, column) for seed in TUNING_SEEDS]
       if all(key in stored for key in keys):
         found[rate] = statistics.fmean(stored[key] for key in keys)
     return found
@@ -212,7 +215,10 @@ def read(path: pathlib.Path = FOLDER / 'boards.toml') -> list[Cell]:
     boards = [Board(name, **own) for name, own in content['boards'].items()]
     methods = []
     for name, own in content['methods'].items():
-      own |= {'training': content['plans'][own['plan']], 'rates': tuple(own['rates'])}
+      # A plan may begin with another's flags.
+      plan = string.Template(content['plans'][own['plan']])
+      training = plan.safe_substitute(content['plans'])
+      own |= {'training': training, 'rates': tuple(own['rates'])}
       for norm in own.pop('norms'):
         methods.append(Method(f'{name}_{norm}', norm=norm, **own))
     return [Cell(board, method) for board in boards for method in methods]

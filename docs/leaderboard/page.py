@@ -111,6 +111,8 @@ def text(every: Sequence[boards_lib.Cell], path: pathlib.Path) -> str:
   return pages.rendered(
     pathlib.Path(__file__).with_name('page.md.jinja'),
     boards=boards,
+    bound=BOUND,
+    floor=FLOOR,
     ranks=ranks,
     accuracy=_accuracy,
     cells=len(every),
