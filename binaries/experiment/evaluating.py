@@ -42,13 +42,14 @@ class Evaluator:
 
   Attributes:
     config: The run.
+    encoder: The network, all of which is evaluated: adapters are merged.
     skipped: Why there are no numbers; None: there are.
     problem: What an encoder is evaluated on.
     balanced: Whether balanced accuracy is shown as well.
     label_names: Names of the classes.
     of_inputs: A line on how the inputs are reduced where they are evaluated; or ''.
     seen: What was predicted of the test examples by the encoder that was last
-      evaluated, by the random encoder and from the inputs, by their names in `results`.
+      evaluated and by what it is compared with, by their names in `results`.
   """
 
   def __init__(
@@ -83,7 +84,7 @@ class Evaluator:
     # Adapters are merged: what is fine-tuned is all of the encoder.
     self._merged, encoder = encoder.merged, encoder.plain
     # By default in float32, as it is exported; fine-tuning also trains it in this.
-    self._encoder = encoder.with_precision(own)
+    self.encoder = encoder.with_precision(own)
     self._infer = functools.partial(encoder.infer, precision=own)
     self.problem = scores.Problem(
       task.train,
@@ -131,7 +132,7 @@ class Evaluator:
       evaluation.of_encoders(self.config) if methods is None else methods,
       self.config.evaluation.label_fractions,
       functools.partial(
-        self._finetune, population_statistics.trained(self._encoder, params)
+        self._finetune, population_statistics.trained(self.encoder, params)
       ),
       seen=seen,
     )
@@ -142,7 +143,7 @@ class Evaluator:
     Args:
       params: Parameters of the encoder, with its population statistics if it has any.
     """
-    trainable = population_statistics.trained(self._encoder, params)
+    trainable = population_statistics.trained(self.encoder, params)
     trained: list[fine_tuning.Finetuned] = []
     keep = from_scratch.keeping(functools.partial(self._finetune, trainable), trained)
     numbers = self._evaluate(params, ['finetune'], [1.0], keep)
@@ -154,7 +155,7 @@ class Evaluator:
     Args:
       params: All parameters of the objective.
     """
-    prefix = dual_encoder.encoder_prefix(self._encoder)
+    prefix = dual_encoder.encoder_prefix(self.encoder)
     seen: list[intervals.Tested] = []
     numbers = self.evaluate(parameter_names.select(params, prefix), seen)
     if self._classify is not None and self.skipped is None:
@@ -171,11 +172,15 @@ class Evaluator:
     """Returns intervals and confusions of the encoder that was last evaluated.
 
     They are empty if none has been evaluated by labels. They are compared with the
-    random encoder and with its inputs if these have been evaluated too.
+    random encoder, the initial one and with its inputs if these have been evaluated.
     """
     if results.OWN not in self.seen:
       return collections.OrderedDict()
-    over = {results.RANDOM: intervals.UNTRAINED, **intervals.OF_INPUTS}
+    over = {
+      results.RANDOM: intervals.UNTRAINED,
+      results.INITIAL: intervals.INITIAL,
+      **intervals.OF_INPUTS,
+    }
     known = {
       start: self.seen[each] for each, start in over.items() if each in self.seen
     }
@@ -197,20 +202,9 @@ class Evaluator:
       queried,
       self.problem.num_classes,
       self.config.random_seed,
-      self._encoder.field,
+      self.encoder.field,
       evaluation.knn_config(self.config),
     )
-
-  def watch(
-    self, watched: online_knn.OnlineKnn, params: network.Params
-  ) -> dict[str, float]:
-    """Classifies the watched examples by kNN; returns accuracies by name.
-
-    Args:
-      watched: The few examples, from `watched`, which keep it cheap.
-      params: Parameters of the encoder, with its population statistics if it has any.
-    """
-    return watched.evaluate(functools.partial(self.encode, params))
 
   def encode(self, params: network.Params, inputs: np.ndarray) -> np.ndarray:
     """Returns the features of inputs that are evaluated, [N, d].
@@ -243,7 +237,7 @@ class Evaluator:
     numbers: results.Numbers = collections.OrderedDict()
     if len(models) == 1:
       return numbers
-    prefix = dual_encoder.encoder_prefix(self._encoder)
+    prefix = dual_encoder.encoder_prefix(self.encoder)
     if self._classify is not None:
       # The known numbers include those of the model's own classifier.
       known = None
@@ -273,11 +267,16 @@ class Evaluator:
       Numbers of the random encoder, and of supervised training from scratch.
     """
     initial = self.untrained()
-    return self._random(initial), self._supervised(initial)
+    return self._other(results.RANDOM, initial), self._supervised(initial)
 
-  def evaluate_untrained(self) -> results.Numbers:
-    """Evaluates the encoder before training by the methods that train only heads."""
-    return self._random(self.untrained(), self._frozen())
+  def evaluate_before(self, params: 'network.Params | None' = None) -> results.Numbers:
+    """Evaluates the encoder before training by the methods that train only heads.
+
+    Args:
+      params: All parameters that the run started from; None: the random ones.
+    """
+    name = results.RANDOM if params is None else results.INITIAL
+    return self._other(name, self.untrained(params), self._frozen())
 
   def evaluate_inputs(self) -> dict[str, results.Numbers]:
     """Evaluates the encoder's inputs as features, and their principal components.
@@ -287,8 +286,8 @@ class Evaluator:
     methods = inputs_lib.methods(self._frozen())
     if self.skipped is not None or not methods:
       return {}
-    known, found = self.problem.train[self._encoder.field], {}
-    for name, encode in inputs_lib.encodings(known, self._encoder.output_dim).items():
+    known, found = self.problem.train[self.encoder.field], {}
+    for name, encode in inputs_lib.encodings(known, self.encoder.output_dim).items():
       seen: list[intervals.Tested] = []
       found[name] = self._evaluate(
         encode, methods, self.config.evaluation.label_fractions, seen=seen
@@ -296,25 +295,24 @@ class Evaluator:
       self.seen[name] = intervals.joined(seen)
     return found
 
-  def _random(
-    self, params: network.Params, methods: Sequence[str] | None = None
+  def _other(
+    self, name: str, params: network.Params, methods: Sequence[str] | None = None
   ) -> results.Numbers:
-    """Evaluates the random encoder, and remembers what it predicts."""
+    """Evaluates what the encoder is compared with, and remembers what it predicts."""
     seen: list[intervals.Tested] = []
     numbers = self.evaluate(params, seen, methods)
     if seen:
-      self.seen[results.RANDOM] = intervals.joined(seen)
+      self.seen[name] = intervals.joined(seen)
     return numbers
 
-  def untrained(self) -> network.Params:
-    """Returns the random encoder: `initial_params`, with population statistics."""
-    return self._complete(
-      self.initial_params(), self.problem.train[self._encoder.field]
-    )
+  def untrained(self, params: 'network.Params | None' = None) -> network.Params:
+    """Returns `initial_params`, or others, with population statistics."""
+    own = self.initial_params() if params is None else params
+    return self._complete(own, self.problem.train[self.encoder.field])
 
   def initial_params(self) -> network.Params:
     """Returns the parameters from which every algorithm starts with this seed."""
-    return from_scratch.initial_params(self.config, self._encoder)
+    return from_scratch.initial_params(self.config, self.encoder)
 
   def _supervised(self, params: network.Params) -> results.Numbers:
     """Trains from `params` with only the labels of each fraction."""
@@ -324,7 +322,7 @@ class Evaluator:
       self._build_finetune(
         dataclasses.replace(fine_tuning.FROM_SCRATCH, num_steps=steps)
       ),
-      (params, population_statistics.trained(self._encoder, params)),
+      (params, population_statistics.trained(self.encoder, params)),
       self._frozen(),
       self.config.evaluation.label_fractions,
     )
@@ -339,13 +337,13 @@ class Evaluator:
     search: finetune_search.Search | None = None,
   ) -> Callable[..., fine_tuning.Finetuned]:
     return fine_tuning.FineTuning(
-      self._encoder.apply,
+      self.encoder.apply,
       self.problem.num_classes,
       config,
       self._infer,
       self._complete,
       search,
-      self._encoder.chunk_in_cache(),
+      self.encoder.chunk_in_cache(),
     )
 
   def _evaluate(
@@ -375,7 +373,7 @@ class Evaluator:
     encode = params if callable(params) else functools.partial(self._encode, params)
     if tested is not None:
       splits = [self.problem.test, self.problem.validation]
-      queried = [split[self._encoder.field] for split in splits if split is not None]
+      queried = [split[self.encoder.field] for split in splits if split is not None]
       encode = feature_sets.knowing(encode, queried, tested)
     known = dict(self._methods)
     if finetune_fn is not None:

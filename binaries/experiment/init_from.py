@@ -214,6 +214,29 @@ def build(
   return start
 
 
+def initial(
+  config: run_config.RunConfig, encoder: network.Network, params: network.Params
+) -> network.Params:
+  """Returns the parameters of all of an encoder from which a run of `init_from` began.
+
+  Args:
+    config: The run.
+    encoder: Its encoder, without adapters.
+    params: Any parameters of it.
+
+  Raises:
+    OSError: If they are not there any more.
+    ValueError: Likewise, or if others are there.
+  """
+  source, found, _ = _read(config, encoder, False)
+  parent = card(checks.folder_of(config)).get('parent', {})
+  if parent and parent['weights_sha256'] != _digest(found):
+    raise ValueError(f'{source} has changed; it must be what the run started from.')
+  prefix = dual_encoder.encoder_prefix(encoder)
+  own = parameter_names.with_prefix(params, prefix)
+  return parameter_names.select(take(source, own, found, encoder), prefix)
+
+
 def card(folder: str | os.PathLike[str]) -> Mapping[str, Mapping[str, str]]:
   """Returns the entry of a card on what a run started from: its name and a digest.
 

@@ -6,6 +6,7 @@ import pathlib
 
 from binaries.experiment import evaluating
 from binaries.experiment import experiments
+from binaries.experiment import init_from
 from binaries.experiment import measured_with
 from binaries.experiment import next_step
 from binaries.experiment import quality as quality_lib
@@ -142,8 +143,9 @@ def report(
 ) -> None:
   """Prints the evaluation of a run's encoder, and adds it to `evaluation.json`.
 
-  Inputs are evaluated like the encoder. Other baselines are computed only if they are
-  asked for; those that the file already has are shown beside the encoder.
+  Inputs, and what a run started from, are evaluated like the encoder. Other baselines
+  are computed only if they are asked for; those that the file already has are shown
+  beside the encoder.
 
   Args:
     evaluator: Evaluator of the run's task and encoder.
@@ -155,17 +157,18 @@ def report(
     with_untrained: Whether the random encoder is evaluated, unless the file has it.
   """
   found, texts = {name: numbers}, [evaluator.skipped]
+  order = (*run_numbers.INPUTS.values(), results.RANDOM, results.INITIAL)
   if evaluator.skipped is None:
     measured_with.add(numbers, evaluator.config.evaluation, folder)
     baselines = _baselines(evaluator, folder, round, numbers, prefix)
     if with_untrained and not baselines[results.RANDOM]:
-      baselines[results.RANDOM] = evaluator.evaluate_untrained()
+      baselines[results.RANDOM] = evaluator.evaluate_before()
     # What is known stays, and stays first.
     own = collections.OrderedDict({**numbers, **evaluator.details(), **numbers})
     known = {**baselines, name: own}
     found = {
       each: known[each]
-      for each in (*run_numbers.INPUTS.values(), results.RANDOM, name, results.SCRATCH)
+      for each in (*order, name, results.SCRATCH)
       if known.get(each) or each == name
     }
     texts = [*results.texts(found, name, evaluator.balanced)]
@@ -188,6 +191,8 @@ def _baselines(
   """Returns the numbers of baselines that are asked for, or known, by their names."""
   settings = evaluator.config.evaluation
   inputs = evaluator.evaluate_inputs() if results.OWN in evaluator.seen else {}
+  if results.OWN in evaluator.seen and evaluator.config.init_from:
+    inputs |= _initial(evaluator)
   for values in inputs.values():
     measured_with.add(values, settings, folder)
   if settings.baselines:
@@ -201,6 +206,17 @@ def _baselines(
   asked = {name: value for name, value in numbers.items() if name not in found}
   stored = {
     baseline: results.of_baseline(known, baseline, prefix, asked)
-    for baseline in (*run_numbers.INPUTS.values(), results.RANDOM, results.SCRATCH)
+    for baseline in run_numbers.BASELINES.values()
   }
   return {**stored, **inputs}
+
+
+def _initial(evaluator: evaluating.Evaluator) -> dict[str, results.Numbers]:
+  """Returns the numbers of what a run started from, unless it is not there any more."""
+  given = evaluator.config, evaluator.encoder, evaluator.initial_params()
+  try:
+    params = init_from.initial(*given)
+  except (OSError, ValueError) as error:
+    print(f'The {results.INITIAL} is not evaluated: {error}')
+    return {}
+  return {results.INITIAL: evaluator.evaluate_before(params)}

@@ -32,7 +32,7 @@ from tff_ssl.storage import files
 
 # The run's own encoder, and what it is compared with.
 OWN = ''
-RANDOM = 'random encoder'
+RANDOM, INITIAL = 'random encoder', 'initial encoder'
 SCRATCH = 'supervised from scratch'
 
 # Prefixes of the numbers of two modalities.

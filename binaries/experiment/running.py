@@ -4,6 +4,7 @@ import collections
 from collections.abc import Callable, Mapping
 import contextlib
 import dataclasses
+import functools
 import importlib
 import math
 import os
@@ -320,7 +321,11 @@ def _build_watch(
     sizes = experiment.partition.client_sizes.tolist()
     examples = experiments.batch_of_all(experiment.config, sizes)
     knn_every = own.knn_every or watched.rounds_between(examples, _WATCHING)
-    measures.append((lambda params, _: evaluator.watch(watched, params), knn_every))
+
+    def of_few(params: network.Params, _: int) -> Mapping[str, float]:
+      return watched.evaluate(functools.partial(evaluator.encode, params))
+
+    measures.append((of_few, knn_every))
   is_private = experiment.config.is_private
   if experiment.quality is not None and own.signals_every and not is_private:
     measures.append((experiment.quality.measure, own.signals_every))

@@ -81,6 +81,18 @@ def test_a_run_begins_as_what_it_starts_from(tmp_path, partial):
   np.testing.assert_array_equal(adapted.apply(own, x), _plain().apply(params, x))
   # A head comes with the encoder.
   np.testing.assert_array_equal(weights[_HEAD], [9, 9])
+  # It is compared with that, as far as it is still there.
+  given = (
+    _config(tmp_path / 'source', tmp_path / 'run'),
+    _plain(),
+    _plain().init([0, 0]),
+  )
+  for name, value in init_from.initial(*given).items():
+    np.testing.assert_array_equal(value, params[name])
+  changed = _state(_with_head(params, 8))
+  checkpoints.Checkpoints(tmp_path / 'source' / 'checkpoints').save(8, changed)
+  with pytest.raises(ValueError, match='source after round 8 has changed; it must'):
+    init_from.initial(*given)
 
 
 def test_each_entry_of_the_card_may_be_given_away(tmp_path):

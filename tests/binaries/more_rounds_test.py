@@ -128,6 +128,13 @@ def test_a_longer_run_has_the_rounds_of_one_that_began_so(tmp_path):
     objective='simsiam:projector=32/32',
   )
   assert f'starting from {grown} after round 2' in ended.stdout
+  numbers, of_grown = (
+    json.loads((folder / 'evaluation.json').read_text()) for folder in (other, grown)
+  )
+  name = 'knn/10%/accuracy'
+  assert numbers[f'initial_encoder/{name}'] == of_grown[name]
+  gain = numbers[name] - of_grown[name]
+  assert numbers[f'{name}/initial_gain'] == pytest.approx(gain)
   was, now = _weights(grown, 2), _weights(other, 0)
   assert any(name.startswith('encoder/') for name in now)
   for name, value in now.items():

@@ -43,9 +43,9 @@ MOST_CLASSES = 20
 LOW, HIGH = 'low', 'high'
 GAIN, GAIN_LOW, GAIN_HIGH = 'gain', 'gain_low', 'gain_high'
 # What the gain is over, by what its names begin with.
-UNTRAINED = ''
+UNTRAINED, INITIAL = '', 'initial_'
 OF_INPUTS = {name: f'{name}_' for name in method_names.INPUTS}
-OVER = (UNTRAINED, *OF_INPUTS.values())
+OVER = (UNTRAINED, INITIAL, *OF_INPUTS.values())
 _ENDS = (
   LOW,
   HIGH,
@@ -143,7 +143,8 @@ def numbers(
       knn/10%/accuracy/low, high          the interval, likewise of balanced_accuracy
       knn/10%/accuracy/gain               the difference to the untrained encoder
       knn/10%/accuracy/gain_low, high     the interval of the difference
-      knn/10%/accuracy/pixels_gain ...    likewise to the inputs (or features_gain)
+      knn/10%/accuracy/pixels_gain ...    likewise to the inputs (or features_gain), and
+                                          to what a run started from (initial_gain)
       knn/10%/confusion/TRUE/PREDICTED    examples of a class predicted as another or as
                                           itself, a mean over draws of the labels; only
                                           numbers above 0, of at most 20 classes

@@ -17,17 +17,18 @@ ONLINE_KNN = 'online_knn/accuracy'
 # Prefix of the names of a validation split's numbers.
 VALIDATION = 'validation/'
 # Prefixes of the names of models' numbers in evaluation.json, and the models' titles:
-# first of models that a method is compared with.
+# first of models that a method is compared with. A run from weights has an initial one.
 INPUTS = {
   prefix: name + end
   for name in method_names.INPUTS
   for prefix, end in ((f'{name}/', ''), (f'{name}_pca/', method_names.COMPONENTS))
 }
+INITIAL = {'initial_encoder/': 'initial encoder'}
 ENCODERS = {
   'random_encoder/': 'random encoder',
   'supervised_from_scratch/': 'supervised from scratch',
 }
-BASELINES = {**INPUTS, **ENCODERS}
+BASELINES = {**INPUTS, **INITIAL, **ENCODERS}
 _MEAN, _BEST = 'clusters/mean/', 'clusters/best/'
 MODELS = {
   **BASELINES,

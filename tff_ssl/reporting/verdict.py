@@ -43,6 +43,7 @@ NEEDED = _SPREAD, _RANK
 # What an accuracy is compared with, by the names of the gains.
 _OTHERS = {
   **{over: f'its own {name}' for name, over in intervals.OF_INPUTS.items()},
+  intervals.INITIAL: 'the encoder it started from',
   intervals.UNTRAINED: 'an untrained encoder',
 }
 # How an accuracy compares, by the interval of the difference.
@@ -123,9 +124,9 @@ def sentences(numbers: Mapping[str, float], classes: Sequence[str] = ()) -> list
 
   Returns:
     The light, if there are signals; then for each method its accuracy with its interval
-    and whether it is better than the encoder's own inputs and than the untrained
-    encoder, if these were evaluated on the same cases; then which methods call all test
-    examples one class.
+    and whether it is better than the encoder's own inputs, than the encoder that the
+    run started from and than the untrained one, if these were evaluated on the same
+    cases; then which methods call all test examples one class.
   """
   shown = traffic_light(numbers)
   found = []
