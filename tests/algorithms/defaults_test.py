@@ -7,6 +7,7 @@ import pytest
 from tff_ssl.aggregators import aggregations
 from tff_ssl.algorithms import fedavg
 from tff_ssl.algorithms import orchestra
+from tff_ssl.algorithms import ssd
 from tff_ssl.algorithms.labels_at_server import fedmatch
 from tff_ssl.algorithms.labels_at_server import fedsup
 from tff_ssl.algorithms.labels_at_server import grouping
@@ -35,6 +36,10 @@ def test_metrics_of_a_private_aggregation_are_clipped_to_1():
     (la_ssfl.la_ssfl, 'rate', 0.01),
     (la_ssfl.la_ssfl, 'batch_size', 256),
     (orchestra.orchestra, 'represented', 128),
+    # Of its paper.
+    (ssd.ssd, 'scale', 10.0),
+    (ssd.ssd, 'separation_weight', 1.0),
+    (ssd.ssd, 'distillation_weight', 0.1),
   ],
 )
 def test_defaults_of_what_is_no_setting(method, name, default):

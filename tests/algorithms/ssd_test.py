@@ -1,7 +1,6 @@
 """SSD's rounds: each client by its own dimensions."""
 
 import functools
-import inspect
 
 import numpy as np
 import pytest
@@ -57,9 +56,3 @@ def test_a_round_is_the_mean_of_clients_that_train_by_their_own_numbers(tff_cont
   # The numbers matter.
   assert harness.relative(update(_CLIENTS[0], numbers[0] + 1), updates[0]) > 1e-3
   assert metrics[0]['client_work']['separation'] > 0
-
-
-def test_the_paper_s_values_are_the_defaults():
-  given = inspect.signature(ssd.ssd).parameters
-  names = ('scale', 'separation_weight', 'distillation_weight')
-  assert [given[name].default for name in names] == [10.0, 1.0, 0.1]

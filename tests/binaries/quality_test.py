@@ -19,27 +19,16 @@ _FLAGS = (
   *launch.SMALL,
   '--objective=simclr:projector=8/8',
   '--rounds=1',
-  '--evaluation=methods=knn',
+  '--evaluation=methods=knn,signals_every=1',
   # More than 32 bits.
   '--seed=4294967296',
 )
 
 
-def _run(folder, *flags):
-  return in_process.run(
-    fedavg_ssl,
-    *_FLAGS,
-    *flags,
-    f'--run_dir={folder}',
-    signals=True,
-  )
-
-
 @pytest.fixture(scope='module')
 def plain(tmp_path_factory):
-  return _run(
-    tmp_path_factory.mktemp('quality') / 'run', '--evaluation=signals_every=1'
-  )
+  folder = tmp_path_factory.mktemp('quality') / 'run'
+  return in_process.run(fedavg_ssl, *_FLAGS, f'--run_dir={folder}', signals=True)
 
 
 def _numbers(folder):

@@ -46,6 +46,7 @@ def test_a_share_of_training_is_evaluated_and_no_client_has_it(run):
   assert 'digits: train 1,151 images, validation 287 images, test 359' in run.stdout
   held = sum(int(row['size']) for row in launch.table(run.folder, 'partition.csv'))
   assert held <= 1151
+  assert 'Its own classifier, tested directly: accuracy' in run.stdout
   read = run_reader.read(run.folder)
   for _, row in read.metrics.iterrows():
     # The mean over eight draws of a tenth of the labels, and one classifier.

@@ -97,12 +97,6 @@ def test_a_wrapper_keeps_a_state_if_its_loss_takes_one():
   assert aligned.AlignedObjective(objective, {}, 0.5).keeps_state
 
 
-def test_a_scheduled_objective_gets_the_round_and_the_total():
-  got = base.at_round(warming.Warming(), 2, 6)
-  assert float(got.loss(got.init(None), {}, None)[0]) == pytest.approx(2.0 * 3 / 6)
-  assert base.at_round(warming.Warming(), 2).factor == 3
-
-
 def test_an_objective_without_a_schedule_does_not_change():
   objective = simclr.SimclrObjective(networks.siamese())
   assert not objective.is_scheduled
@@ -111,6 +105,8 @@ def test_an_objective_without_a_schedule_does_not_change():
 
 def test_a_loss_without_state_follows_its_schedule_as_one_with_state():
   assert warming.Warming().is_scheduled
+  # Without a total it is given the round alone.
+  assert base.at_round(warming.Warming(), 2).factor == 3
 
   @tf.function
   def loss(round):
