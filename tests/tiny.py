@@ -28,6 +28,13 @@ def arrays() -> collections.OrderedDict[str, np.ndarray]:
   return collections.OrderedDict(image=image, example_id=example_id, label=label)
 
 
+def floats() -> collections.OrderedDict[str, np.ndarray]:
+  """Returns `arrays` with the bytes of images as floats in [0, 1]."""
+  data = arrays()
+  data['image'] = (data['image'] / 255).astype(np.float32)
+  return data
+
+
 def partition() -> collections.OrderedDict[str, np.ndarray]:
   """Returns the positions of each client's examples."""
   positions, start = collections.OrderedDict(), 0

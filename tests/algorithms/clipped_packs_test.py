@@ -101,7 +101,7 @@ def test_clipped_sums_are_those_of_clients_apart(
   packed = _build(name, packed=True, aggregation=aggregation)
   expected, metrics = harness.rounds_of(apart, [harness.cohort(clients, examples)])
   states, packed_metrics = harness.rounds_of(
-    packed, [harness.packed_cohort(clients, examples, 1)]
+    packed, [harness.cohort(clients, examples, packed=True, num_packs=1)]
   )
   before, after = (harness.weights(apart, state) for state in expected)
   _, packed_after = (harness.weights(packed, state) for state in states)
@@ -129,11 +129,7 @@ def test_noise_does_not_tell_who_was_discarded(tff_context, packed):
   for value in (0.5, np.nan):
     examples, members = harness.arrays(sum(sizes)), harness.split(sizes)
     examples['image'][members[1][0]] = value
-    cohort = (
-      harness.packed_cohort(members, examples, 1)
-      if packed
-      else harness.cohort(members, examples)
-    )
+    cohort = harness.cohort(members, examples, packed, num_packs=1)
     states, (metrics,) = harness.rounds_of(process, [cohort])
     work = metrics['client_work']
     told.append([int(work[k]) for k in ('clients', 'examples', 'nonfinite_clients')])

@@ -128,15 +128,8 @@ def _kept(state, scratch, clients) -> np.ndarray:
   return harness.flat(tf.nest.flatten(values))
 
 
-def _examples():
-  """Returns the shared tiny data, its bytes as floats in [0, 1]."""
-  examples = tiny.arrays()
-  examples['image'] = (examples['image'] / 255).astype(np.float32)
-  return examples
-
-
 def _cohort():
-  return harness.cohort(tiny.partition().values(), _examples())
+  return harness.cohort(tiny.partition().values(), tiny.floats())
 
 
 @pytest.fixture(scope='module')
@@ -357,10 +350,8 @@ def test_packed_clients_give_the_same_rounds(tff_context, name, broken):
   examples['image'][5] *= np.nan if broken else 1
   members = harness.split([1, 0, 3, 1, 3, 4])
   results = []
-  for is_packed, cohort in (
-    (False, harness.cohort(members, examples)),
-    (True, harness.packed_cohort(members, examples)),
-  ):
+  for is_packed in (False, True):
+    cohort = harness.cohort(members, examples, is_packed)
     process = table.process(name, is_packed)
     states, metrics = harness.rounds_of(process, [cohort] * (row.collects + 2))
     start, end = (harness.weights(process, s) for s in (states[0], states[-1]))

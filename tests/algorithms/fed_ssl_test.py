@@ -49,8 +49,7 @@ def _build(objective, packed=False):
 
 
 def _cohort(round, packed=False):
-  make = harness.packed_cohort if packed else harness.cohort
-  return make([_MEMBERS[k] for k in round])
+  return harness.cohort([_MEMBERS[k] for k in round], packed=packed)
 
 
 @functools.cache

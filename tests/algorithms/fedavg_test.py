@@ -33,10 +33,6 @@ def _clients():
   return linear_model.clients(_SIZES)
 
 
-def _cohort(packed):
-  return harness.datasets(_clients(), packed)
-
-
 def _build(config, packed, aggregation=None):
   return processes.build(
     fedavg.fedavg(
@@ -99,7 +95,8 @@ _CONFIGS = {
 def test_a_round_is_the_weighted_mean_of_local_updates(tff_context, name, packed):
   config = _CONFIGS[name]
   process = _build(config, packed)
-  states, metrics = harness.rounds_of(process, [_cohort(packed)] * 3)
+  cohort = harness.datasets(_clients(), packed)
+  states, metrics = harness.rounds_of(process, [cohort] * 3)
   start = np.array([0.5, -1.0])
   np.testing.assert_allclose(harness.weights(process, states[0]), start)
   for state, expected in zip(states[1:], _rounds(start, config, 3), strict=True):
@@ -199,16 +196,6 @@ _OBJECTIVES = {
 }
 
 
-def _train(objective, batch, seed):
-  """One client, by hand: steps of SGD, and the objective's rule after each."""
-  params = server.initial_weights(objective, harness.SEED).trainable
-  state = objective.init_state(params)
-  params, _, losses = harness.epochs_of_sgd(
-    objective, params, state, batch, seed, _EPOCHS, _RATE
-  )
-  return params, np.mean(losses)
-
-
 @pytest.mark.long_for('byol', 'byol, target trained', 'swav', 'mae')
 @pytest.mark.parametrize('name', _OBJECTIVES)
 def test_a_round_of_one_client_is_its_own_training(tff_context, name):
@@ -220,16 +207,18 @@ def test_a_round_of_one_client_is_its_own_training(tff_context, name):
   # The second client holds nothing and counts nothing.
   cohort = harness.cohort([range(5), []])
   (before, after), (metrics,) = harness.rounds_of(process, [cohort])
-  params, loss = _train(
-    objective,
-    harness.tensors(harness.take(harness.arrays(), range(5))),
-    harness.round_seed(0),
+  # By hand: steps of SGD, and the objective's rule after each.
+  params = server.initial_weights(objective, harness.SEED).trainable
+  batch = harness.tensors(harness.take(harness.arrays(), range(5)))
+  state, seed = objective.init_state(params), harness.round_seed(0)
+  params, _, losses = harness.epochs_of_sgd(
+    objective, params, state, batch, seed, _EPOCHS, _RATE
   )
   start = harness.weights(process, before)
   assert harness.relative(harness.weights(process, after), harness.flat(params)) < 1e-5
   assert harness.relative(start, harness.flat(params)) > 2e-4
   work = metrics['client_work']
-  assert work['loss'] == pytest.approx(loss, rel=1e-4)
+  assert work['loss'] == pytest.approx(np.mean(losses), rel=1e-4)
   assert work['encoding_std'] > 0
   dimension = 8 if name == 'mae' else harness.DIMENSION
   assert 1 < work['effective_rank'] <= dimension

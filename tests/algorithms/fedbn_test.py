@@ -32,13 +32,8 @@ def _objective():
   return simsiam.SimSiamObjective(harness.model(batch_norm=True), head)
 
 
-def _process(packed=False):
-  return harness.build_fedbn(_objective(), _SERVER, _CONFIG, packed)
-
-
 def _cohort(round, packed=False):
-  make = harness.packed_cohort if packed else harness.cohort
-  return make([_MEMBERS[k] for k in round])
+  return harness.cohort([_MEMBERS[k] for k in round], packed=packed)
 
 
 def _is_local(name):
@@ -73,7 +68,7 @@ def _by_hand():
 @pytest.mark.long_for('True')
 @pytest.mark.parametrize('packed', [False, True])
 def test_rounds_equal_rounds_by_hand(tff_context, packed):
-  process = _process(packed)
+  process = harness.build_fedbn(_objective(), _SERVER, _CONFIG, packed)
   cohorts = [_cohort(round, packed) for round in _ROUNDS]
   states, _ = harness.rounds_of(process, cohorts)
   shared, norms, statistics = _by_hand()

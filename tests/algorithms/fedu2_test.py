@@ -31,14 +31,7 @@ def _examples(k):
 
 
 def _cohort(members):
-  cohort = []
-  for k in members:
-    own = _examples(k)
-    own['x'] = own['x'].astype(np.float32)
-    own['y'] = own['y'].astype(np.float32)
-    own = collections.OrderedDict((name, own[name]) for name in linear_model.ELEMENT)
-    cohort.append(tf.data.Dataset.from_tensor_slices(own))
-  return cohort
+  return harness.datasets([linear_model.typed(_examples(k)) for k in members])
 
 
 def _algorithm(population=numbered.POPULATION, **options):

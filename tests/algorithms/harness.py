@@ -151,30 +151,23 @@ def split(sizes: Sequence[int], order: Sequence[int] | None = None) -> list[list
   return [order[end - size : end] for size, end in zip(sizes, ends, strict=True)]
 
 
-def cohort(clients: Sequence[Sequence[int]], examples=None) -> list[tf.data.Dataset]:
-  """Returns the data sets of clients that hold these positions."""
+def cohort(
+  clients: Sequence[Sequence[int]],
+  examples=None,
+  packed: bool = False,
+  num_packs: int = 2,
+) -> list[tf.data.Dataset]:
+  """Returns the data sets of clients that hold these positions, or packs of them."""
   examples = arrays() if examples is None else examples
-  return [
-    tf.data.Dataset.from_tensor_slices(take(examples, positions))
-    for positions in clients
-  ]
+  return datasets([take(examples, own) for own in clients], packed, num_packs)
 
 
-def packed_cohort(clients: Sequence[Sequence[int]], examples=None, num_packs: int = 2):
-  """Returns packs of clients that hold these positions."""
-  examples = arrays() if examples is None else examples
-  return in_packs([take(examples, positions) for positions in clients], num_packs)
-
-
-def datasets(clients, packed: bool = False) -> list[tf.data.Dataset]:
-  """Returns the data sets of clients, of which the arrays of each are given."""
-  if packed:
-    return in_packs(clients)
-  return [tf.data.Dataset.from_tensor_slices(client) for client in clients]
-
-
-def in_packs(clients, num_packs: int = 2) -> list[tf.data.Dataset]:
-  """Returns packs of clients, of which the arrays of each are given."""
+def datasets(
+  clients, packed: bool = False, num_packs: int = 2
+) -> list[tf.data.Dataset]:
+  """Returns the data sets of clients of these arrays, or packs of them."""
+  if not packed:
+    return [tf.data.Dataset.from_tensor_slices(client) for client in clients]
   sizes = [len(client['example_id']) for client in clients]
   contents = [
     packs.content(

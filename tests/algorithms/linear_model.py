@@ -51,14 +51,15 @@ def examples(n, first_id=0):
 def clients(sizes):
   """Returns the examples of each client in float32, all ids different."""
   ends = np.cumsum(sizes)
-  each = [examples(n, int(end) - n) for n, end in zip(sizes, ends, strict=True)]
-  return [
-    collections.OrderedDict(
-      (name, own[name].astype(spec.dtype.as_numpy_dtype))
-      for name, spec in ELEMENT.items()
-    )
-    for own in each
-  ]
+  return [typed(examples(n, int(end) - n)) for n, end in zip(sizes, ends, strict=True)]
+
+
+def typed(examples):
+  """Returns examples in the types and the order of `ELEMENT`."""
+  return collections.OrderedDict(
+    (name, examples[name].astype(spec.dtype.as_numpy_dtype))
+    for name, spec in ELEMENT.items()
+  )
 
 
 def train(plan, examples, seed=SEED, objective=None):

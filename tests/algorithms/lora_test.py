@@ -80,9 +80,8 @@ def _process(name, packed=False, aggregation='plain'):
 
 
 def _cohort(packed=False):
-  make = harness.packed_cohort if packed else harness.cohort
   examples = harness.arrays(sum(_SIZES))
-  return make(harness.split(_SIZES), examples)
+  return harness.cohort(harness.split(_SIZES), examples, packed)
 
 
 def _rounds(name, packed=False, aggregation='plain'):

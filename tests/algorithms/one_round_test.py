@@ -78,7 +78,8 @@ def test_packs_and_several_rounds_give_the_same(tff_context):
   )
   clients = harness.split(_SIZES)
   cohorts = [
-    harness.packed_cohort(some, _examples()) for some in (clients[:2], clients[2:])
+    harness.cohort(some, _examples(), packed=True)
+    for some in (clients[:2], clients[2:])
   ]
   found, metrics = _collect(packed, cohorts)
   _close(found, _pooled())

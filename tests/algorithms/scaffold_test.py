@@ -77,10 +77,6 @@ def _by_hand(rounds, weighting='examples', decay=0.0):
     yield x, c, dict(own)
 
 
-def _control(state):
-  return state.server.extra['control']['w']
-
-
 @pytest.mark.long_for('uniform-0.0-True', 'examples-0.1-False')
 @pytest.mark.parametrize('packed', [False, True])
 @pytest.mark.parametrize(
@@ -93,7 +89,8 @@ def test_rounds_are_those_of_the_paper(tff_context, weighting, decay, packed):
   expected = _by_hand(_ROUNDS, weighting, decay)
   for state, (x, c, own) in zip(states[1:], expected, strict=True):
     np.testing.assert_allclose(harness.weights(process, state), x, rtol=1e-5)
-    np.testing.assert_allclose(_control(state), c, rtol=1e-4, atol=1e-6)
+    control = state.server.extra['control']['w']
+    np.testing.assert_allclose(control, c, rtol=1e-4, atol=1e-6)
     assert state.clients.keys() == {10 * k for k in own}
     for k, variate in own.items():
       kept = state.clients[10 * k].kept['w']

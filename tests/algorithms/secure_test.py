@@ -53,21 +53,14 @@ def _bound(name):
   return _BOUNDS.get(name, _BOUND)
 
 
-def _cohort():
-  """Returns clients of the shared tiny data, its bytes as floats in [0, 1]."""
-  examples = tiny.arrays()
-  examples['image'] = (examples['image'] / 255).astype(np.float32)
-  return harness.cohort(harness.split(_SIZES), examples)
-
-
 def _build(name, aggregation):
   return table.process(name, aggregation=aggregation, optimizer=harness.SGD)
 
 
-def _rounds(name, process, draw=None):
+def _rounds(process, draw=None):
   """Returns weights and metrics after each of two rounds, and how many were clipped."""
   state, found, clipped = process.initialize(), {}, 0
-  cohort = _cohort()
+  cohort = harness.cohort(harness.split(_SIZES), tiny.floats())
   for round in range(2):
     if draw is not None:
       state = shaken.drawn(state, draw and 10 * draw + round)
@@ -89,10 +82,10 @@ def _rounds(name, process, draw=None):
 def _shaken(name):
   """Returns the plain numbers, and how far those of each draw are from them."""
   process = _build(name, shaken.aggregation(_bound(name), _EXAMPLES))
-  plain, _ = _rounds(name, process, 0)
+  plain, _ = _rounds(process, 0)
   apart = {key: [] for key in plain}
   for draw in range(1, _DRAWS + 1):
-    moved, _ = _rounds(name, process, draw)
+    moved, _ = _rounds(process, draw)
     for key, value in plain.items():
       apart[key].append(np.abs(moved[key] - value))
   return plain, apart
@@ -138,7 +131,7 @@ def _leaves(structure, path=''):
 @pytest.mark.parametrize('name', _FEDERATED)
 def test_secure_rounds_differ_by_the_quantisation_alone(tff_context, name):
   process = _build(name, aggregations.secure(_bound(name), _EXAMPLES))
-  secure, clipped = _rounds(name, process)
+  secure, clipped = _rounds(process)
   assert clipped == 0
   excess = _excess(name, secure)
   assert max(excess.values()) <= 1, {k: v for k, v in excess.items() if v > 1}
@@ -154,7 +147,7 @@ def test_secure_rounds_differ_by_the_quantisation_alone(tff_context, name):
 
 
 def test_zero_perturbation_equals_the_plain_round(tff_context):
-  plain, _ = _rounds(_STAYS, _build(_STAYS, None))
+  plain, _ = _rounds(_build(_STAYS, None))
   unmoved, apart = _shaken(_STAYS)
   assert unmoved.keys() == plain.keys()
   for key, value in plain.items():
@@ -166,7 +159,7 @@ def test_zero_perturbation_equals_the_plain_round(tff_context):
 @pytest.mark.long
 def test_coarser_sums_than_the_bounds_say_are_found(tff_context):
   coarse = aggregations.secure(2**11 * _BOUND, _EXAMPLES)
-  excess = _excess(_STAYS, _rounds(_STAYS, _build(_STAYS, coarse))[0])
+  excess = _excess(_STAYS, _rounds(_build(_STAYS, coarse))[0])
   assert excess[0, 'weights'] > 5 and excess[1, 'weights'] > 5
 
 

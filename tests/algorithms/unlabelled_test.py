@@ -79,10 +79,6 @@ def _labelled(client):
   )
 
 
-def _cohort(clients, packed):
-  return harness.datasets(clients, packed)
-
-
 def _process(form, config=_ONE_STEP, objective=_OBJECTIVE):
   """Returns a process, and whether its clients are packed."""
   packed = 'packed' in form
@@ -124,7 +120,7 @@ _FORMS = ('apart', 'packed', 'private packed', 'stateful', 'stateful packed')
 def test_clients_weigh_with_their_labelled_examples(tff_context, form):
   process, packed = _process(form)
   clients = _clients()
-  states, metrics = harness.rounds_of(process, [_cohort(clients, packed)] * 2)
+  states, metrics = harness.rounds_of(process, [harness.datasets(clients, packed)] * 2)
 
   weights = np.zeros([_FEATURES + 1, _CLASSES])
   for state, reported in zip(states[1:], metrics, strict=True):
@@ -148,9 +144,9 @@ def test_batches_are_of_labelled_examples(tff_context, form):
   process, packed = _process(form, _EPOCHS)
   clients = _clients()
   expected, _ = harness.rounds_of(
-    process, [_cohort([*map(_labelled, clients)], packed)] * 2
+    process, [harness.datasets([*map(_labelled, clients)], packed)] * 2
   )
-  found, _ = harness.rounds_of(process, [_cohort(clients, packed)] * 2)
+  found, _ = harness.rounds_of(process, [harness.datasets(clients, packed)] * 2)
   for a, b in zip(found, expected, strict=True):
     np.testing.assert_allclose(
       harness.weights(process, a), harness.weights(process, b), rtol=1e-6, atol=1e-7
@@ -163,7 +159,7 @@ def test_a_cohort_without_labels_measures_and_changes_nothing(tff_context, form)
   clients = _clients([[0, 1, -1], [-1, -1], [-1]])
   states, metrics = harness.rounds_of(
     process,
-    [_cohort(clients[:1], packed), _cohort(clients[1:], packed)],
+    [harness.datasets(clients[:1], packed), harness.datasets(clients[1:], packed)],
   )
   work = metrics[1]['client_work']
   assert np.isnan(work['loss']) and np.isnan(work['accuracy'])
@@ -183,15 +179,17 @@ def test_centralized_training_takes_labelled_examples(kind):
       _OBJECTIVE, optimizers.build_optimizer(harness.ADAM)
     )
   (_, expected), metrics = harness.rounds_of(
-    process, [_cohort([*map(_labelled, clients)], False)]
+    process, [harness.datasets([*map(_labelled, clients)])]
   )
-  (start, found), metrics_of_all = harness.rounds_of(process, [_cohort(clients, False)])
+  (start, found), metrics_of_all = harness.rounds_of(
+    process, [harness.datasets(clients)]
+  )
   np.testing.assert_allclose(
     harness.weights(process, found), harness.weights(process, expected), rtol=1e-6
   )
   assert metrics_of_all == metrics
   # Without a label nothing is measured.
-  state, (metrics,) = harness.rounds_of(process, [_cohort(clients[2:4], False)])
+  state, (metrics,) = harness.rounds_of(process, [harness.datasets(clients[2:4])])
   assert np.isnan(metrics['client_work']['loss'])
   assert metrics['client_work']['examples'] == 0
   np.testing.assert_array_equal(
@@ -244,11 +242,13 @@ def test_a_huge_client_is_discarded_and_counted(tff_context, form):
   process, packed = _process(form)
   clients = _clients(_HUGE_LABELS)
   others = [own for k, own in enumerate(clients) if k != _HUGE]
-  (start, expected), _ = harness.rounds_of(process, [_cohort(others, packed)])
+  (start, expected), _ = harness.rounds_of(process, [harness.datasets(others, packed)])
   before = harness.weights(process, start)
   for size in (1e30, -3e38):
     clients[_HUGE]['features'][0, 1] = size
-    (_, found), (metrics,) = harness.rounds_of(process, [_cohort(clients, packed)])
+    (_, found), (metrics,) = harness.rounds_of(
+      process, [harness.datasets(clients, packed)]
+    )
     work = metrics['client_work']
     counts = work['clients'], work['nonfinite_clients'], work['examples']
     # Noised sums do not tell who was discarded: the mean is that of all, with zeros.

@@ -282,9 +282,8 @@ def test_floating_images_of_another_range_are_an_error(
   cohort = steps.build_cohort(
     harness.PACKS if packed else harness.ELEMENT, aggregations.checked(None), _OBJECTIVE
   )
-  make = harness.packed_cohort if packed else harness.cohort
   with pytest.raises(ValueError, match=f'`image` of an example is {said} floating'):
-    cohort.read(make([range(4)], arrays)[0])
+    cohort.read(harness.cohort([range(4)], arrays, packed)[0])
 
 
 def test_an_aggregation_is_one_of_ours():

@@ -72,7 +72,7 @@ def test_stacked_states_come_apart_again():
 
 
 def test_a_pack_is_one_element_of_its_type():
-  (dataset,) = harness.packed_cohort([[3], [0, 1], []], num_packs=1)
+  (dataset,) = harness.cohort([[3], [0, 1], []], packed=True, num_packs=1)
   spec = harness.PACKS.pack_spec
   fits = tf.nest.map_structure(
     lambda a, b: a.is_compatible_with(b), spec, dataset.element_spec

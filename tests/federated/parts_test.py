@@ -37,19 +37,19 @@ def _sums(exchange, state, known, cohorts):
   return [exchange.partial(known, cohort).sums for cohort in cohorts]
 
 
-def _cohort(clients, packed):
-  make = harness.packed_cohort if packed else harness.cohort
-  return make(clients)
+def _two_parts(packed):
+  return [harness.cohort(own, packed=packed) for own in (_CLIENTS[:3], _CLIENTS[3:])]
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(('packed', 'merged'), [(False, True), (True, False)])
 def test_sums_of_two_parts_are_a_round(tff_context, packed, merged):
   process = harness.build_dcco(optimizer=harness.ADAM, packed=packed)
-  states, metrics = harness.rounds_of(process, [_cohort(_CLIENTS, packed)] * 2)
+  cohort = harness.cohort(_CLIENTS, packed=packed)
+  states, metrics = harness.rounds_of(process, [cohort] * 2)
   built = _dcco_parts(packed)
   state = built.initialize()
-  cohorts = [_cohort(clients, packed) for clients in (_CLIENTS[:3], _CLIENTS[3:])]
+  cohorts = _two_parts(packed)
   for expected_state, expected in zip(states[1:], metrics, strict=True):
     known = collections.OrderedDict()
     for exchange in built.exchanges.values():
@@ -68,7 +68,7 @@ def test_a_part_depends_on_its_clients_alone(tff_context):
   """So that one which was lost can be computed again."""
   built = _dcco_parts(False)
   exchange = built.exchanges['statistics']
-  state, cohort = built.initialize(), _cohort(_CLIENTS[:2], False)
+  state, cohort = built.initialize(), harness.cohort(_CLIENTS[:2])
   first, again = _sums(exchange, state, collections.OrderedDict(), [cohort] * 2)
   tf.nest.map_structure(np.testing.assert_array_equal, first, again)
   # Sums, not means: 3 examples.
@@ -93,7 +93,7 @@ def _private_step(packed):
   spec = harness.PACKS if packed else harness.ELEMENT
   built = _parts(algorithm, spec, private)
   start = state = built.initialize()
-  cohorts = [_cohort(clients, packed) for clients in (_CLIENTS[:3], _CLIENTS[3:])]
+  cohorts = _two_parts(packed)
   known = collections.OrderedDict()
   for exchange in built.exchanges.values():
     state, _ = exchange.receive(state, _sums(exchange, state, known, cohorts))
@@ -146,7 +146,7 @@ def test_parties_add_the_noise_and_receive_adds_none(tff_context, packed):
   # States fit those of the process, so that a run may go on in either way.
   whole = phase_graph.Graph(algorithm, harness.ELEMENT, _distributed(1e-6))
   assert built.initialize.type_signature.result.member == whole.state_type.member
-  cohorts = [_cohort(clients, packed) for clients in (_CLIENTS[:3], _CLIENTS[3:])]
+  cohorts = _two_parts(packed)
   weights = []
   for each in (built, central):
     state, known = each.initialize(), collections.OrderedDict()
@@ -163,7 +163,7 @@ def test_each_party_adds_its_share_of_the_noise(tff_context):
   parties, multiplier = 3, 2.0
   built = _at_parties(multiplier, False, parties=parties)
   exchange = built.exchanges['statistics']
-  state, cohort = built.initialize(), _cohort(_CLIENTS[:2], False)
+  state, cohort = built.initialize(), harness.cohort(_CLIENTS[:2])
   sums = _sums(exchange, state, collections.OrderedDict(), [cohort] * 60)
   draws = np.stack([harness.flat(own['statistics']) for own in sums])
   spread = np.sqrt(np.mean(np.var(draws, axis=0, ddof=1)))

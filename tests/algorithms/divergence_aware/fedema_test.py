@@ -42,8 +42,7 @@ def _build(config, objective=None, packed=False):
 
 
 def _cohort(round, packed=False):
-  make = harness.packed_cohort if packed else harness.cohort
-  return make([diverging.MEMBERS[k] for k in round])
+  return harness.cohort([diverging.MEMBERS[k] for k in round], packed=packed)
 
 
 def _key(k):

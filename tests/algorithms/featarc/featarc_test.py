@@ -86,10 +86,7 @@ def _process(packed):
 
 
 def _cohort(round, packed=False):
-  members = [_MEMBERS[k] for k in round]
-  if packed:
-    return harness.packed_cohort(members, _examples(range(sum(_SIZES))))
-  return [tf.data.Dataset.from_tensor_slices(_examples(own)) for own in members]
+  return harness.datasets([_examples(_MEMBERS[k]) for k in round], packed)
 
 
 @functools.cache

@@ -81,9 +81,8 @@ def test_rounds_of_lejepa_are_centralized_steps_along_new_directions(
 ):
   expected, expected_metrics = _centralized(harness.SGD, 'lejepa', 3)
   process = harness.build_dcco('lejepa', packed=packed)
-  cohort = harness.packed_cohort if packed else harness.cohort
   splits = [_SPLITS[k] for k in ('mixed sizes', 'quarters', 'clients of 1')]
-  got, metrics = _run(process, [cohort(split) for split in splits])
+  got, metrics = _run(process, [harness.cohort(s, packed=packed) for s in splits])
   np.testing.assert_array_equal(got[0], expected[0])
   for round in range(3):
     steps = (weights[round + 1] - weights[round] for weights in (got, expected))
@@ -93,7 +92,8 @@ def test_rounds_of_lejepa_are_centralized_steps_along_new_directions(
     assert harness.relative(*steps) < 2e-4
   assert metrics['loss'] == pytest.approx(float(expected_metrics['loss']), rel=1e-5)
   # In another order, where one weight from 1/4 to 1/2 was 1.3e-5 of three steps.
-  again, _ = _run(process, [cohort(split[::-1]) for split in splits])
+  other = [harness.cohort(split[::-1], packed=packed) for split in splits]
+  again, _ = _run(process, other)
   assert harness.relative(again[3] - got[0], got[3] - got[0]) < 1e-4
 
 

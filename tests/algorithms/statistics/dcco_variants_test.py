@@ -21,12 +21,8 @@ _SPLIT = harness.split([1, 2, 5, 4])
 _EMPTY = [[], []]
 
 
-def _process(loss_name='cco'):
-  return harness.build_dcco(loss_name, config=_CONFIG)
-
-
 def _run(*cohorts, loss_name='cco'):
-  process = _process(loss_name)
+  process = harness.build_dcco(loss_name, config=_CONFIG)
   states, metrics = harness.rounds_of(process, [harness.cohort(c) for c in cohorts])
   return [harness.weights(process, s) for s in states], metrics
 
@@ -109,19 +105,12 @@ def _objective(norm, loss_name='cco'):
   )
 
 
-def _build(norm):
-  return processes.build(
-    dcco.dcco(
-      _objective(norm),
-      optimizers.build_optimizer(_STEP),
-      seed=harness.SEED,
-    ),
-    harness.ELEMENT,
-  )
-
-
 # To trace a process takes seconds.
-_bounded_process = functools.cache(_build)
+@functools.cache
+def _bounded_process(norm):
+  optimizer = optimizers.build_optimizer(_STEP)
+  algorithm = dcco.dcco(_objective(norm), optimizer, seed=harness.SEED)
+  return processes.build(algorithm, harness.ELEMENT)
 
 
 def _step(process, rounds=1):
