@@ -69,12 +69,6 @@ def _byol():
   )
 
 
-def _centralized(objective):
-  return centralized.Centralized(
-    objective, optimizers.build_optimizer(harness.ADAM), harness.SEED
-  )
-
-
 @dataclasses.dataclass(frozen=True)
 class Row:
   """A row of the table.
@@ -227,8 +221,7 @@ TABLE = collections.OrderedDict(
     labels.student(),
     labels.teacher(),
     harness.ELEMENT,
-    labels.CLIENT_CONFIG,
-    labels.SERVER_PLAN,
+    *labels.PLANS,
     grouping.FEDAVG,
   ),
   fedmatch=_labelled(
@@ -244,23 +237,19 @@ TABLE = collections.OrderedDict(
   ),
   fedrgd=_labelled(
     fedrgd.fedrgd,
-    labels.pseudo_labels(),
-    labels.labelled(),
-    harness.ELEMENT,
-    labels.CLIENT_CONFIG,
-    labels.SERVER_PLAN,
+    *labels.sides(),
     grouping.Grouping(1, 1.0),
     scratch=('replica',),
   ),
   server_finetuned_fixmatch=_labelled(
-    server_finetuned.server_finetuned,
-    labels.pseudo_labels(),
-    labels.labelled(),
-    harness.ELEMENT,
-    labels.CLIENT_CONFIG,
-    labels.SERVER_PLAN,
+    server_finetuned.server_finetuned, *labels.sides()
   ),
-  centralized_cco=Row(centralized.Centralized, lambda: _centralized(harness.cco())),
+  centralized_cco=Row(
+    centralized.Centralized,
+    lambda: centralized.Centralized(
+      harness.cco(), optimizers.build_optimizer(harness.ADAM), harness.SEED
+    ),
+  ),
   centralized_training_byol=Row(
     centralized_training.CentralizedTraining, lambda: _centralized_training(_byol())
   ),

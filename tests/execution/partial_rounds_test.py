@@ -65,16 +65,7 @@ def test_states_stay_with_the_caller(tff_context):
 
 
 def test_data_at_the_server_and_groups_of_clients(tff_context):
-  process = processes.build(
-    fedrgd.fedrgd(
-      labels.pseudo_labels(),
-      labels.labelled(),
-      harness.ELEMENT,
-      labels.CLIENT_CONFIG,
-      labels.SERVER_PLAN,
-    ),
-    labels.spec(grouping.GROUP),
-  )
+  process = processes.build(fedrgd.fedrgd(*labels.sides()), labels.spec(grouping.GROUP))
   cohort = harness.cohort(labels.CLIENTS, labels.examples(grouping.GROUP))
   state = process.initialize()
   expected = process.next(state, harness.server_data(), cohort)

@@ -15,12 +15,11 @@ from tff_ssl.objectives import helper_consistency
 from tff_ssl.settings import methods
 
 _NUMBERS = (0, 3, 1, 4, 2)
-
-
 _SETTINGS = methods.Fedmatch(helper_interval=2)
 
 
-def _build(element_spec, aggregation=None):
+@pytest.fixture(scope='module', name='process')
+def _process(tff_context):
   return processes.build(
     fedmatch.fedmatch(
       labels.unlabelled(),
@@ -32,14 +31,8 @@ def _build(element_spec, aggregation=None):
       labels.SERVER_PLAN,
       sparse_below=0.05,
     ),
-    element_spec,
-    aggregation,
+    labels.spec(contextual.CLIENT),
   )
-
-
-@pytest.fixture(scope='module', name='process')
-def _process(tff_context):
-  return _build(labels.spec(contextual.CLIENT))
 
 
 @pytest.fixture(scope='module', name='rounds')

@@ -10,7 +10,6 @@ from tests.algorithms import harness
 from tests.algorithms.labels_at_server import labels
 from tff_ssl.algorithms.labels_at_server import fedsup
 from tff_ssl.algorithms.labels_at_server import grouping
-from tff_ssl.algorithms.labels_at_server import server_training
 from tff_ssl.federated import local_training
 from tff_ssl.federated import processes
 from tff_ssl.objectives import teacher_student
@@ -20,7 +19,7 @@ _WEIGHT = schedules.Exponential(1.0, 1e-2, 4)
 
 
 def _build(student, teacher):
-  own = labels.CLIENT_CONFIG, labels.SERVER_PLAN, grouping.Grouping(2, 1.0), _WEIGHT
+  own = *labels.PLANS, grouping.Grouping(2, 1.0), _WEIGHT
   return processes.build(
     fedsup.fedsup(student, teacher, harness.ELEMENT, *own), labels.spec(grouping.GROUP)
   )
@@ -37,15 +36,7 @@ def _cohort():
 
 @harness.for_any_size
 def _train_teacher(params, seed, optimizer):
-  return local_training.train(
-    labels.teacher(),
-    server_training.as_clients(labels.SERVER_PLAN),
-    params,
-    harness.tensors(harness.take(harness.arrays(20), range(12, 18))),
-    seed,
-    0.01,
-    optimizer=optimizer,
-  ).params
+  return labels.train_at_server(labels.teacher(), params, seed, optimizer)
 
 
 @harness.for_any_size

@@ -2,6 +2,7 @@
 
 import collections
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -9,11 +10,14 @@ import tensorflow as tf
 from tests import tiny
 from tests.algorithms import harness
 from tff_ssl.algorithms import fedavg
+from tff_ssl.algorithms.labels_at_server import server_training
 from tff_ssl.augment import byol
 from tff_ssl.augment import weak_strong
 from tff_ssl.encoders import network
 from tff_ssl.encoders import predictor
 from tff_ssl.encoders import projector
+from tff_ssl.federated import local_training
+from tff_ssl.objectives import base
 from tff_ssl.objectives import fixmatch
 from tff_ssl.objectives import helper_consistency
 from tff_ssl.objectives import supervised
@@ -28,6 +32,7 @@ CLIENT_CONFIG = fedavg.Training(
   learning.SgdClients(learning_rate=0.05, epochs=2, batch_size=2), seed=harness.SEED
 )
 SERVER_PLAN = learning.ServerLabels(batch_size=4, learning_rate=0.01)
+PLANS = CLIENT_CONFIG, SERVER_PLAN
 VIEWS = weak_strong.WeakStrongConfig()
 
 
@@ -66,6 +71,13 @@ def pseudo_labels(
   )
 
 
+def sides(
+  objective: base.Objective | None = None,
+) -> tuple[Any, Any, Any, fedavg.Training, learning.ServerLabels]:
+  """Returns what clients and server minimise, the server's examples, and both plans."""
+  return objective or pseudo_labels(), labelled(), harness.ELEMENT, *PLANS
+
+
 def unlabelled(
   encoder: network.Network | None = None,
 ) -> helper_consistency.UnlabelledObjective:
@@ -95,6 +107,24 @@ def examples(field: str | None = None, numbers: Sequence[int] = GROUPS):
     for positions, number in zip(CLIENTS, numbers, strict=True):
       arrays[field][positions] = number
   return arrays
+
+
+def train_at_server(objective, params, seed, optimizer):
+  """Returns the weights after the server's training on `harness.server_data`."""
+  return local_training.train(
+    objective,
+    server_training.as_clients(SERVER_PLAN),
+    params,
+    server_examples(),
+    seed,
+    SERVER_PLAN.learning_rate,
+    optimizer=optimizer,
+  ).params
+
+
+def server_examples() -> collections.OrderedDict[str, tf.Tensor]:
+  """Returns what `harness.server_data` holds as one batch."""
+  return harness.tensors(harness.take(harness.arrays(20), range(12, 18)))
 
 
 def as_params(params) -> collections.OrderedDict[str, tf.Tensor]:

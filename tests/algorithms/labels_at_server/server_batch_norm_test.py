@@ -56,19 +56,18 @@ _STUDENT = teacher_student.FedSupObjective(
 _TEACHER = teacher_student.TeacherObjective(
   _LABELLED, _MODEL.projector, projector.build_linear(_DIMENSION, tiny.NUM_CLASSES)
 )
-_PLANS = labels.CLIENT_CONFIG, labels.SERVER_PLAN
 _ALGORITHMS = {
   'fixmatch': lambda: server_finetuned.server_finetuned(
-    _PSEUDO_LABELS, _LABELLED, harness.ELEMENT, *_PLANS
+    _PSEUDO_LABELS, _LABELLED, harness.ELEMENT, *labels.PLANS
   ),
   'simclr': lambda: server_finetuned.server_finetuned(
-    simclr.SimclrObjective(_MODEL), _LABELLED, harness.ELEMENT, *_PLANS
+    simclr.SimclrObjective(_MODEL), _LABELLED, harness.ELEMENT, *labels.PLANS
   ),
   'fedrgd': lambda: fedrgd.fedrgd(
-    _PSEUDO_LABELS, _LABELLED, harness.ELEMENT, *_PLANS, grouping.Grouping(1, 1.0)
+    _PSEUDO_LABELS, _LABELLED, harness.ELEMENT, *labels.PLANS, grouping.Grouping(1, 1.0)
   ),
   'fedsup': lambda: fedsup.fedsup(
-    _STUDENT, _TEACHER, harness.ELEMENT, *_PLANS, grouping.Grouping(1, 1.0)
+    _STUDENT, _TEACHER, harness.ELEMENT, *labels.PLANS, grouping.Grouping(1, 1.0)
   ),
   'fedmatch': lambda: fedmatch.fedmatch(
     labels.unlabelled(_ENCODER),
@@ -82,13 +81,9 @@ _ALGORITHMS = {
 }
 
 
-def _server_images():
-  return harness.tensors(harness.take(harness.arrays(20), range(12, 18)))
-
-
 def _statistics_of(params):
   own = labels.as_params({n: v for n, v in params.items() if 'population' not in n})
-  return batch_norm_statistics.compute(_LABELLED, own, _server_images())
+  return batch_norm_statistics.compute(_LABELLED, own, labels.server_examples())
 
 
 def _assert_close(got, expected):
@@ -119,7 +114,7 @@ def test_statistics_are_those_of_the_server_s_images_at_the_last_weights(
   initial = states[0].global_model_weights.non_trainable
   assert not np.any(initial[f'{_PIXELS}_mean'])
   # The first layer's need no network.
-  pixels = _server_images()['image'].numpy().astype(np.float64)
+  pixels = labels.server_examples()['image'].numpy().astype(np.float64)
   for state in states[1:]:
     weights = process.get_model_weights(state)
     _assert_close(weights.non_trainable, _statistics_of(weights.trainable))
@@ -133,7 +128,7 @@ def test_statistics_are_those_of_the_server_s_images_at_the_last_weights(
   for each in (each for each in moved if each.startswith('encoder')):
     assert np.abs(np.asarray(after[each]) - before[each]).max() > 1e-6, each
   # Classifiers can be tested on one image.
-  images = tf.cast(_server_images()['image'], tf.float32)
+  images = tf.cast(labels.server_examples()['image'], tf.float32)
   for own in process.graph.algorithm.classifiers(states[-1]).values():
     params = labels.as_params(own)
     together, alone = (_LABELLED.logits(params, x) for x in (images, images[:1]))

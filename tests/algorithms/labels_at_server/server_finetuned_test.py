@@ -16,15 +16,8 @@ from tff_ssl.objectives import simclr
 
 
 def _train_at_server(params, optimizer):
-  return local_training.train(
-    labels.labelled(),
-    server_training.as_clients(labels.SERVER_PLAN),
-    params,
-    harness.tensors(harness.take(harness.arrays(20), range(12, 18))),
-    harness.round_seed(0),
-    0.01,
-    optimizer=tf.nest.map_structure(tf.constant, optimizer),
-  )
+  begun = tf.nest.map_structure(tf.constant, optimizer)
+  return labels.train_at_server(labels.labelled(), params, harness.round_seed(0), begun)
 
 
 def _train_clients(objective, params):
@@ -54,23 +47,12 @@ def _mean(models, name, members=range(5)):
   )
 
 
-def _build(objective):
-  return processes.build(
-    server_finetuned.server_finetuned(
-      objective,
-      labels.labelled(),
-      harness.ELEMENT,
-      labels.CLIENT_CONFIG,
-      labels.SERVER_PLAN,
-    ),
-    labels.spec(),
-  )
-
-
 def test_the_average_is_fine_tuned(tff_context):
   """SimCLR on the clients; the projector is theirs alone, the head the server's."""
   objective = simclr.SimclrObjective(harness.model('mild'))
-  process = _build(objective)
+  process = processes.build(
+    server_finetuned.server_finetuned(*labels.sides(objective)), labels.spec()
+  )
   state = process.initialize()
   start = labels.as_params(state.global_model_weights.trainable)
   assert {n.split('/')[0] for n in start} == {'encoder', 'projector', 'head'}
@@ -80,7 +62,7 @@ def test_the_average_is_fine_tuned(tff_context):
   averaged.update({name: tf.constant(_mean(models, name), tf.float32) for name in own})
   names = labels.labelled().init(tf.constant([0, 0]))
   averaged.update(
-    _train_at_server(server_training.select(averaged, names), state.optimizer).params
+    _train_at_server(server_training.select(averaged, names), state.optimizer)
   )
   output = process.next(state, harness.server_data(), harness.cohort(labels.CLIENTS))
   got = output.state.global_model_weights.trainable
@@ -97,21 +79,12 @@ def test_the_average_is_fine_tuned(tff_context):
 @pytest.mark.long
 def test_a_replica_is_in_each_group(tff_context):
   """FedRGD: the server trains from the model that the clients start from."""
-  objective = labels.pseudo_labels()
-  process = processes.build(
-    fedrgd.fedrgd(
-      objective,
-      labels.labelled(),
-      harness.ELEMENT,
-      labels.CLIENT_CONFIG,
-      labels.SERVER_PLAN,
-    ),
-    labels.spec(grouping.GROUP),
-  )
+  algorithm = fedrgd.fedrgd(*labels.sides())
+  process = processes.build(algorithm, labels.spec(grouping.GROUP))
   state = process.initialize()
   start = labels.as_params(state.global_model_weights.trainable)
-  replica = _train_at_server(start, state.optimizer).params
-  models = _train_clients(objective, start)
+  replica = _train_at_server(start, state.optimizer)
+  models = _train_clients(labels.pseudo_labels(), start)
   expected = {}
   for name in start:
     groups = []
@@ -128,8 +101,9 @@ def test_a_replica_is_in_each_group(tff_context):
 
 
 def test_a_server_model_where_it_can_not_be_is_refused():
-  sides = labels.pseudo_labels(), labels.labelled(), harness.ELEMENT
   with pytest.raises(ValueError, match=r'server_weight is 1\.0; it must be 0'):
-    server_finetuned.server_finetuned(*sides, grouping=grouping.Grouping(2, 1.0))
+    server_finetuned.server_finetuned(
+      *labels.sides(), grouping=grouping.Grouping(2, 1.0)
+    )
   with pytest.raises(ValueError, match='server_weight is 0; it must be above 0'):
-    fedrgd.fedrgd(*sides, grouping=grouping.FEDAVG)
+    fedrgd.fedrgd(*labels.sides(), grouping=grouping.FEDAVG)
