@@ -39,6 +39,16 @@ def worker_context() -> Iterator[contexts.Context]:
 
 
 @pytest.fixture
+def users_cache(
+  tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> pathlib.Path:
+  """The user's cache folder, a new one: in its `tff_ssl` are entries and the key."""
+  path = tmp_path_factory.mktemp('home')
+  monkeypatch.setenv('XDG_CACHE_HOME', str(path))
+  return path
+
+
+@pytest.fixture
 def forgotten(tmp_path: pathlib.Path) -> Iterator[None]:
   """Has what modules outside the checkout register forgotten after a test."""
   known, path = {*own_modules._named}, [*sys.path]

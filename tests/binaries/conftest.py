@@ -1,12 +1,14 @@
 """Finished runs that the tests of binaries share: each costs seconds to start."""
 
 import pathlib
+from typing import Any
 
 import pytest
 
 from binaries import dcco
 from tests.binaries import in_process
 from tests.binaries import launch
+from tests.binaries import take_away
 
 # What each is called in tests, and its flags.
 ALGORITHMS = {
@@ -41,13 +43,14 @@ def _small(folder: pathlib.Path, algorithm: str) -> launch.Ended:
 
 
 @pytest.fixture(scope='session')
+def taken(tmp_path_factory: pytest.TempPathFactory) -> tuple[pathlib.Path, Any]:
+  """A run's folder, named `one`, to be read only; and its objective's parameters."""
+  folder = tmp_path_factory.mktemp('taken') / 'one'
+  return folder, take_away.make(folder, '--objective=simclr:projector=8/8')
+
+
+@pytest.fixture(scope='session')
 def runs(tmp_path_factory: pytest.TempPathFactory) -> launch.Made:
   """Runs of two rounds by algorithm, made when asked for; that of dcco has six."""
   base = tmp_path_factory.mktemp('runs')
   return launch.Made(lambda name: _small(base / name, name))
-
-
-@pytest.fixture
-def users_cache(tmp_path_factory, monkeypatch):
-  """The user's cache folder."""
-  monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path_factory.mktemp('home')))

@@ -12,7 +12,6 @@ from tasks import images
 from tasks import pictures
 from tests.binaries import in_process
 from tests.binaries import launch
-from tests.binaries import take_away
 from tff_ssl.encoders import parameter_names
 from tff_ssl.encoders import registry
 
@@ -22,12 +21,6 @@ _OF_RUN = (('whole', (51_000.0, 52_000.0)), ('floating', (-3.5, 20.0)))
 
 # Decoded pictures.
 pytestmark = pytest.mark.usefixtures('users_cache')
-
-
-@pytest.fixture(scope='module')
-def run(tmp_path_factory):
-  folder = tmp_path_factory.mktemp('embed') / 'one'
-  return folder, take_away.make(folder, '--objective=simclr:projector=8/8')
 
 
 @pytest.fixture
@@ -52,8 +45,8 @@ def _features(params, images):
   return encoder.infer(own, images[..., np.newaxis] / np.float32(255)).numpy()
 
 
-def test_features_are_the_network_s_by_name(run, photos, tmp_path, capsys):
-  (folder, params), (path, images) = run, photos
+def test_features_are_the_network_s_by_name(taken, photos, tmp_path, capsys):
+  (folder, params), (path, images) = taken, photos
   out = tmp_path / 'out'
   in_process.call(embed, f'--run={folder}', f'--images={path}', f'--out={out}')
   shown = capsys.readouterr().out
@@ -75,8 +68,8 @@ def test_features_are_the_network_s_by_name(run, photos, tmp_path, capsys):
     assert min(picture.size) > 800
 
 
-def test_two_encoders_side_by_side(run, photos, tmp_path, capsys):
-  (folder, _), (path, images) = run, photos
+def test_two_encoders_side_by_side(taken, photos, tmp_path, capsys):
+  (folder, _), (path, images) = taken, photos
   out = tmp_path / 'out'
   in_process.call(
     embed,
@@ -106,13 +99,13 @@ def test_two_encoders_side_by_side(run, photos, tmp_path, capsys):
   assert data['values'] == deeper
 
 
-def test_encoders_side_by_side_read_pictures_alike(run, photos, tmp_path):
+def test_encoders_side_by_side_read_pictures_alike(taken, photos, tmp_path):
   other = tmp_path / 'other'
-  shutil.copytree(run[0], other)
+  shutil.copytree(taken[0], other)
   config = json.loads((other / 'config.json').read_text())
   config['config']['data']['fit'] = 'pad'
   (other / 'config.json').write_text(json.dumps(config))
-  call = [f'--run={run[0]}', f'--beside={other}', f'--images={photos[0]}']
+  call = [f'--run={taken[0]}', f'--beside={other}', f'--images={photos[0]}']
   with pytest.raises(ValueError, match=r'pictures with fit=crop, and .* with fit=pad'):
     in_process.call(embed, *call, f'--out={tmp_path / "out"}')
   in_process.call(
@@ -130,10 +123,10 @@ def test_encoders_side_by_side_read_pictures_alike(run, photos, tmp_path):
 )
 @pytest.mark.parametrize('source', ['run', 'run/encoder.keras', 'given'])
 def test_pictures_are_read_as_the_run_read_them(
-  run, photos, tmp_path, monkeypatch, source, given, expected
+  taken, photos, tmp_path, monkeypatch, source, given, expected
 ):
   folder = tmp_path / 'run'
-  shutil.copytree(run[0], folder)
+  shutil.copytree(taken[0], folder)
   how = {'fit': 'pad', 'pixel_range': [0, 1000]}
   config = json.loads((folder / 'config.json').read_text())
   config['config']['data'] |= how
@@ -162,8 +155,8 @@ def test_pictures_are_read_as_the_run_read_them(
   assert readings == [expected]
 
 
-def test_bad_flags_are_one_sentence(run, photos, tmp_path):
-  folder, path, out = run[0], photos[0], tmp_path / 'out'
+def test_bad_flags_are_one_sentence(taken, photos, tmp_path):
+  folder, path, out = taken[0], photos[0], tmp_path / 'out'
   empty = tmp_path / 'empty'
   empty.mkdir()
   start = f'--run={folder} --out={out}'

@@ -23,12 +23,6 @@ from tff_ssl.evaluation import linear_probe
 pytestmark = pytest.mark.usefixtures('users_cache')
 
 
-@pytest.fixture(scope='module')
-def run(tmp_path_factory):
-  folder = tmp_path_factory.mktemp('predict') / 'run'
-  return folder, take_away.make(folder, '--objective=simclr:projector=8/8')
-
-
 @pytest.fixture
 def photos(tmp_path):
   """Three test images of digits in a folder, and a fourth as a file beside it."""
@@ -43,9 +37,9 @@ def photos(tmp_path):
 
 
 def test_classes_are_those_of_a_classifier_on_all_training_labels(
-  run, photos, tmp_path, capsys
+  taken, photos, tmp_path, capsys
 ):
-  (folder, params), (paths, images) = run, photos
+  (folder, params), (paths, images) = taken, photos
   out = tmp_path / 'found.csv'
   in_process.call(
     predict, f'--run={folder}', f'--images={paths}', f'--out={out}', '--nearest=2'
@@ -85,9 +79,9 @@ def test_classes_are_those_of_a_classifier_on_all_training_labels(
 
 @pytest.mark.long
 def test_a_fine_tuned_encoder_predicts_better_than_an_untrained_one(
-  run, photos, tmp_path, capsys
+  taken, photos, tmp_path, capsys
 ):
-  (folder, _), (paths, _) = run, photos
+  (folder, _), (paths, _) = taken, photos
   flags = [f'--run={folder}', f'--images={paths}', '--nearest=0']
   in_process.call(predict, *flags)
   in_process.call(predict, *flags, '--finetuned', '--evaluation=finetune_steps=100')
@@ -259,8 +253,8 @@ def test_recall_is_stated_of_cases_that_the_threshold_was_not_chosen_on(
     ('--images=. --run={run} --out=a.txt', "--out is 'a.txt'; it must end in .csv"),
   ],
 )
-def test_flags_that_do_not_fit_are_refused_in_one_sentence(run, flags, said):
-  line = flags.format(run=run[0])
+def test_flags_that_do_not_fit_are_refused_in_one_sentence(taken, flags, said):
+  line = flags.format(run=taken[0])
   refused = in_process.said(predict, [line])[line]
   assert said in refused
   assert refused.endswith('.') and '\n' not in refused

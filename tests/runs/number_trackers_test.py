@@ -22,11 +22,7 @@ from tff_ssl.runs import tracker_names
 
 _SETTINGS = {'task': 'digits', 'rounds': 3, 'widths': ['8', '4'], 'run': None}
 _PLAIN = {'task': 'digits', 'rounds': 3, 'widths': '8,4'}
-
-
-@pytest.fixture(autouse=True)
-def _home(monkeypatch, tmp_path_factory):
-  monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path_factory.mktemp('home')))
+pytestmark = pytest.mark.usefixtures('users_cache')
 
 
 @pytest.fixture

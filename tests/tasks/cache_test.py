@@ -11,14 +11,7 @@ from tasks import cache
 from tff_ssl.storage import user_key
 
 _ARRAY = np.arange(1000, dtype=np.int32)
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path_factory, monkeypatch):
-  """The user's cache folder, with the user's key."""
-  path = tmp_path_factory.mktemp('home')
-  monkeypatch.setenv('XDG_CACHE_HOME', str(path))
-  return path / 'tff_ssl'
+pytestmark = pytest.mark.usefixtures('users_cache')
 
 
 class _Builder:
@@ -132,16 +125,16 @@ def test_names_that_are_not_utf_8(tmp_path):
   assert build.calls == 1
 
 
-def test_a_folder_that_is_not_the_users_is_no_cache(tmp_path, home, monkeypatch):
+def test_a_folder_that_is_not_the_users_is_no_cache(tmp_path, users_cache, monkeypatch):
   """A link may lead anywhere, and a folder of somebody else may change at any time."""
-  near = tmp_path / '.tff_ssl_cache'
+  home, near = users_cache / 'tff_ssl', tmp_path / '.tff_ssl_cache'
   near.mkdir()
   assert cache.root_for(tmp_path) == near
   owner = os.geteuid()
   monkeypatch.setattr(os, 'geteuid', lambda: owner + 1)
   assert cache.root_for(tmp_path).parent == home
   monkeypatch.undo()
-  monkeypatch.setenv('XDG_CACHE_HOME', str(home.parent))
+  monkeypatch.setenv('XDG_CACHE_HOME', str(users_cache))
   near.rename(tmp_path / 'target')
   for target in ('target', 'nowhere'):
     near.symlink_to(tmp_path / target)
@@ -220,8 +213,9 @@ def test_only_what_a_cache_writes_is_deleted(tmp_path):
   assert {path for path in tmp_path.rglob('*') if not path.is_symlink()} == before
 
 
-def test_the_key_is_the_users_alone(tmp_path, home):
+def test_the_key_is_the_users_alone(tmp_path, users_cache):
   cache.fetch(tmp_path / 'cache', 'entry', _Builder())
+  home = users_cache / 'tff_ssl'
   assert (home / 'key').stat().st_mode & 0o777 == 0o600
   assert [path.name for path in home.iterdir()] == ['key']
 

@@ -64,8 +64,8 @@ def test_superpixels_are_left_out_and_show_no_object():
   assert found == {'ISIC_1_superpixels.png': '', 'ISIC_1_seg.png': 'ISIC_1.jpg'}
 
 
-def test_all_programs_leave_masks_out_and_say_it(tmp_path, monkeypatch):
-  monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'home'))
+@pytest.mark.usefixtures('users_cache')
+def test_all_programs_leave_masks_out_and_say_it(tmp_path):
   for form in ('images/{}.png', 'masks/{}_mask.png'):
     data_sets.fill(tmp_path / 'data', map(form.format, range(8)))
   task = image_folders.load(tmp_path / 'data', image_size=8)

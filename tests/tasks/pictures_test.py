@@ -13,20 +13,14 @@ from tasks import pictures
 from tests.worlds import pictures as made
 from tests.worlds import scans
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path_factory, monkeypatch):
-  """The user's cache folder."""
-  path = tmp_path_factory.mktemp('home')
-  monkeypatch.setenv('XDG_CACHE_HOME', str(path))
-  return path
+pytestmark = pytest.mark.usefixtures('users_cache')
 
 
-def test_nothing_is_written_into_the_folder_of_the_pictures(tmp_path, home):
+def test_nothing_is_written_into_the_folder_of_the_pictures(tmp_path, users_cache):
   Image.new('RGB', (6, 6)).save(tmp_path / 'a.png')
   pictures.load(tmp_path, (6, 6, 3))
   assert [path.name for path in tmp_path.iterdir()] == ['a.png']
-  assert len([*home.glob('tff_ssl/*/*/image.npy')]) == 1
+  assert len([*users_cache.glob('tff_ssl/*/*/image.npy')]) == 1
 
 
 def test_folders_of_one_name_share_no_pictures(tmp_path):
