@@ -92,10 +92,6 @@ def _in_batches(q, k, count):
   return references.info_nce(q, k, negatives, 0.2)
 
 
-def _assigned(scores):
-  return references.sinkhorn(scores, 0.05, 3)
-
-
 def _lejepa(f, g):
   directions = _DRAWN.directions_in(_D).numpy().astype(np.float64)
   return losses.lejepa(f, g, directions, np.linspace(0.0, 2.5, 6), 0.7)
@@ -210,7 +206,7 @@ _ROWS = {
   ),
   'swav': _Row(
     lambda f, g: sinkhorn.swapped_prediction(f, g, 0.1, 0.05, 3),
-    lambda moved, fixed: losses.swapped(*moved, *map(_assigned, fixed)),
+    lambda moved, fixed: losses.swapped(*moved, *map(references.sinkhorn, fixed)),
   ),
   'maps': _Row(
     lambda a, b: map_distances.mean_squared_differences([a, a[:, 1:]], [b, b[:, 1:]]),

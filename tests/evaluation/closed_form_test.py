@@ -27,10 +27,6 @@ def _logits(head, standardised):
   return standardised @ head.classifier.kernel[:4] + head.classifier.bias
 
 
-def _means(z, labels):
-  return np.stack([z[labels == c].mean(axis=0) for c in range(_CLASSES)])
-
-
 @pytest.mark.parametrize('shrinkage', [0.0, 0.3, 1.0])
 def test_lda_is_that_of_the_examples(shrinkage):
   features, labels, _ = _data()
@@ -52,7 +48,8 @@ def test_lda_is_that_of_the_examples(shrinkage):
 def test_lda_shrinks_by_oas_of_what_is_within_classes():
   features, labels, _ = _data()
   z = _standardised(features)
-  _, want = covariance.oas(z - _means(z, labels)[labels], assume_centered=True)
+  means = np.stack([z[labels == c].mean(axis=0) for c in range(_CLASSES)])
+  _, want = covariance.oas(z - means[labels], assume_centered=True)
   head = closed_form.fit_lda(closed_form.moments(features[:, :4], labels, _CLASSES))
   assert head.strength == pytest.approx(want, rel=1e-5)
   assert 0.01 < want < 0.99

@@ -1,5 +1,7 @@
 """Fine-tuning of one linear layer on images of 4 x 4 pixels."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -10,9 +12,7 @@ from tff_ssl.evaluation import fine_tuning
 _CONFIG = fine_tuning.FinetuneConfig(learning_rate=0.05, batch_size=32, num_steps=40)
 
 
-def _tuned(*examples, config=_CONFIG, seed=0, **cases):
-  run = fine_tuning.FineTuning(lit_rows.apply, 3, config)
-  return run(lit_rows.params(), *examples, seed=seed, **cases)
+_tuned = functools.partial(lit_rows.tuned, config=_CONFIG)
 
 
 def test_seed_decides_and_compiles_once():

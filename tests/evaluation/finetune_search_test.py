@@ -1,5 +1,6 @@
 """The choice of rate and steps of fine-tuning on held-out training labels."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -23,9 +24,7 @@ def _search(*rates):
   return finetune_search.Search(rates)
 
 
-def _tuned(*examples, config=_CONFIG, search=None, seed=0, **cases):
-  run = fine_tuning.FineTuning(lit_rows.apply, 3, config, search=search)
-  return run(lit_rows.params(), *examples, seed=seed, **cases)
+_tuned = functools.partial(lit_rows.tuned, config=_CONFIG)
 
 
 @pytest.mark.parametrize('bad, good', [(1e-6, 0.05), (1e4, 0.05)])

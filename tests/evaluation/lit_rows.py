@@ -5,6 +5,8 @@ import collections
 import numpy as np
 import tensorflow as tf
 
+from tff_ssl.evaluation import fine_tuning
+
 
 def apply(params, images):
   """One linear layer, bounded."""
@@ -16,6 +18,12 @@ def params(scale=1.0):
   """Returns the parameters of `apply`, of six features."""
   kernel = np.random.default_rng(7).normal(size=[16, 6]) * scale
   return collections.OrderedDict(kernel=tf.constant(kernel, tf.float32))
+
+
+def tuned(*examples, config, search=None, seed=0, **cases):
+  """Returns `apply` with a head of three classes, fine-tuned."""
+  run = fine_tuning.FineTuning(apply, 3, config, search=search)
+  return run(params(), *examples, seed=seed, **cases)
 
 
 def images(labels, random):

@@ -55,12 +55,12 @@ def _evaluation(**options):
 def test_each_client_is_tested_by_its_own_encoder(method):
   """One sees the class and one nothing, which is right of every other example."""
   accuracies = _evaluation().evaluate(_ENCODERS.__getitem__, [method])
-  name = method
-  assert accuracies[f'{name}/50%'] == accuracies[f'{name}/100%'] == {'a': 1, 'b': 0.5}
+  of_both = [accuracies[f'{method}/{share}'] for share in ('50%', '100%')]
+  assert of_both == [{'a': 1, 'b': 0.5}] * 2
   found = personal_encoders.summarize(accuracies)
   assert found['personal/clients'] == 2
   for share in ('50%', '100%'):
-    start = f'personal/{name}/{share}/accuracy'
+    start = f'personal/{method}/{share}/accuracy'
     assert found[start] == 0.75
     assert found[f'{start}/std'] == 0.25
     assert found[f'{start}/worst_decile'] == 0.5

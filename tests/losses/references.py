@@ -70,8 +70,10 @@ def cco(f: np.ndarray, g: np.ndarray, weight: float = 20.0) -> float:
   return loss
 
 
-def sinkhorn(scores: np.ndarray, epsilon: float, iterations: int) -> np.ndarray:
-  """Appendix A.1 of SwAV, with its constant factors."""
+def sinkhorn(
+  scores: np.ndarray, epsilon: float = 0.05, iterations: int = 3
+) -> np.ndarray:
+  """Appendix A.1 of SwAV, with its constant factors; by default its values."""
   q = np.exp(scores / epsilon).T
   q /= q.sum()
   k, n = q.shape

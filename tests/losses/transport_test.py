@@ -44,10 +44,6 @@ def test_scores_that_are_no_matrices_are_refused():
 _plan = tf.function(unbalanced_transport.plan, autograph=False)
 
 
-def _cost(n: int, m: int) -> np.ndarray:
-  return np.random.default_rng(n + m).uniform(0, 2, size=(n, m))
-
-
 def _divergence(p: np.ndarray, q: np.ndarray) -> float:
   return float(np.sum(p * np.log(p / q) - p + q))
 
@@ -62,7 +58,7 @@ def _objective(plan: np.ndarray, cost: np.ndarray, epsilon: float, tau: float) -
 
 @pytest.mark.parametrize(('epsilon', 'tau'), [(0.2, 1.0), (0.5, 0.3)])
 def test_the_plan_minimises_its_objective(epsilon, tau):
-  cost = _cost(3, 4)
+  cost = np.random.default_rng(7).uniform(0, 2, size=(3, 4))
   got = _plan(tf.constant(cost), epsilon, tau, 500).numpy()
 
   def of_logarithms(x):

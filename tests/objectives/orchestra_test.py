@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tests.objectives import networks
+from tests.oracles import losses
 from tff_ssl.augment import byol
 from tff_ssl.augment import rotation
 from tff_ssl.encoders import network
@@ -54,11 +55,6 @@ def _encode(params, images, prefix=''):
   return networks.numpy_linear(params, f'{prefix}projector', x)
 
 
-def _log_softmax(x):
-  x = x - x.max(1, keepdims=True)
-  return x - np.log(np.exp(x).sum(1, keepdims=True))
-
-
 def _scores(z, temperature):
   return z / np.linalg.norm(z, axis=1, keepdims=True) @ _CENTROIDS.T / temperature
 
@@ -71,13 +67,13 @@ def test_the_loss_is_the_clustering_and_the_rotation(temperature):
   first, second = (
     view.numpy().astype(np.float64) for view in objective.model.views(batch, _SEED)
   )
-  given = np.exp(_log_softmax(_scores(_encode(state, first, 'target/'), temperature)))
-  predicted = _log_softmax(_scores(_encode(params, second), temperature))
+  given = losses.softmax(_scores(_encode(state, first, 'target/'), temperature))
+  predicted = np.log(losses.softmax(_scores(_encode(params, second), temperature)))
   clustering = -(given * predicted).sum(1).mean()
   turns = rotation.draw(_SEED, batch['example_id']).numpy()
   turned = np.stack([np.rot90(x, k) for x, k in zip(first, turns, strict=True)])
   logits = networks.numpy_linear(params, 'rotation', _encode(params, turned))
-  rotated = -_log_softmax(logits)[np.arange(5), turns].mean()
+  rotated = -np.log(losses.softmax(logits))[np.arange(5), turns].mean()
   np.testing.assert_allclose(metrics['clustering_loss'], clustering, rtol=1e-5)
   np.testing.assert_allclose(metrics['rotation_loss'], rotated, rtol=1e-5)
   np.testing.assert_allclose(loss, clustering + rotated, rtol=1e-5)

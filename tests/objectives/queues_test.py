@@ -119,11 +119,6 @@ def _start_swav(objective, n=4, dtype=tf.float64):
   return params, networks.tensors(networks.examples(n))
 
 
-def _assigned(scores):
-  """Sinkhorn-Knopp of Appendix A.1: epsilon 0.05, three iterations."""
-  return references.sinkhorn(scores, 0.05, 3)
-
-
 def _reference(objective, params, n):
   views = networks.numpy_views(objective.model, networks.examples(n), _SEED)
   z = [networks.numpy_linear(params, 'projector', x) for x in views]
@@ -133,7 +128,7 @@ def _reference(objective, params, n):
   loss = 0.0
   for a, b in (scores, scores[::-1]):
     log_p = a / 0.1 - np.log(np.exp(a / 0.1).sum(axis=1, keepdims=True))
-    loss -= (_assigned(b) * log_p).sum(axis=1).mean() / 2
+    loss -= (references.sinkhorn(b) * log_p).sum(axis=1).mean() / 2
   return loss, z[0]
 
 
@@ -186,7 +181,7 @@ def test_networks_and_prototypes_are_trained():
   expected = 0.0
   for x, a, b in ((z[0], *scores), (z[1], *scores[::-1])):
     p = np.exp(a / 0.1) / np.exp(a / 0.1).sum(axis=1, keepdims=True)
-    expected += x.T @ (p - _assigned(b)) / 0.1 / (2 * 4)
+    expected += x.T @ (p - references.sinkhorn(b)) / 0.1 / (2 * 4)
   np.testing.assert_allclose(gradient[_KERNEL], expected, rtol=1e-3, atol=1e-5)
 
 
@@ -213,7 +208,7 @@ def test_a_queue_holds_the_last_encodings_of_both_views():
     expected = 0.0
     for a, b, e in ((scores[0], scores[1], earlier[1]), (*scores[::-1], earlier[0])):
       log_p = a / 0.1 - np.log(np.exp(a / 0.1).sum(axis=1, keepdims=True))
-      q = _assigned(np.concatenate([b, e]))[:4]
+      q = references.sinkhorn(np.concatenate([b, e]))[:4]
       expected -= (q * log_p).sum(axis=1).mean() / 2
     assert float(loss) == pytest.approx(expected, rel=1e-5)
     params, state = objective.after_step(params, state, carry)
