@@ -65,10 +65,8 @@ def main(
   """
   every = every or boards_lib.read()
   checks.between(0, boards_lib.SEEDS, seeds=options.seeds)
-  known = dict.fromkeys(cell.board.name for cell in every)
-  boards = making.chosen('boards', options.boards, known)
-  known = dict.fromkeys(cell.method.name for cell in every)
-  methods = making.chosen('methods', options.methods, known)
+  boards = making.chosen('boards', options.boards, {c.board.name: c for c in every})
+  methods = making.chosen('methods', options.methods, {c.method.name: c for c in every})
   cells = [c for c in every if c.board.name in boards and c.method.name in methods]
   columns: dict[figures.Run, list[str]] = {}
   for cell in every:

@@ -15,9 +15,11 @@ FOLDER = pathlib.Path(__file__).parent
 SEEDS = 5
 # Most rates that are tried beyond a method's own on a side, while its last is the best.
 FURTHER = 3
-# What has learnt nothing, and the prefix of its numbers in a run; one has a norm.
-INPUTS = {'pixels': 'pixels/', 'pixels, PCA': 'pixels_pca/'}
-FLOORS = {**INPUTS, 'untrained encoder': 'random_encoder/'}
+# The norm of networks that have one of their own.
+OWN = 'own'
+# What has learnt nothing, and the prefix of its numbers in a run; some have a norm.
+OF_NORM = {'untrained encoder': 'random_encoder/'}
+FLOORS = {'pixels': 'pixels/', 'pixels, PCA': 'pixels_pca/', **OF_NORM}
 # The seeds with which rates are chosen, which no result has.
 TUNING_SEEDS = (100, 101, 102)
 _BATCH = 32
@@ -28,7 +30,7 @@ class Board:
   """A data set and a partition: what all methods are compared on.
 
   Attributes:
-    name: Such as 'digits_silo'; after the last '_' the kind of its clients.
+    name: Such as 'digits_silo'.
     title: What the page calls it.
     flags: Of the program: data, partition, encoder, evaluation.
     column: The accuracy that ranks methods, of `evaluation.json`.
@@ -37,6 +39,9 @@ class Board:
     cohort: Clients of a round.
     passes: How often each image is seen.
     rounds: In how many rounds.
+    backbone: What the weights are called from which the methods of norm `OWN` begin,
+      which alone take part; '': the others do.
+    says: What to conclude of it; '': nothing yet.
   """
 
   name: str
@@ -48,6 +53,8 @@ class Board:
   cohort: int
   passes: float
   rounds: int
+  backbone: str = ''
+  says: str = ''
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +72,6 @@ class Method:
     norm: The norm of its networks.
     rates: Rates of which one is chosen for each board, in ascending order; further ones
       follow at the end that wins.
-    device: Flags that are added on boards of many clients.
     floors: Whether what has learnt nothing stands on the board, from its runs.
     prefix: Of the numbers that count in place of the global encoder's, as in personal/.
     imports: A file or module of its own.
@@ -80,7 +86,6 @@ class Method:
   flags: str
   norm: str
   rates: tuple[float, ...]
-  device: str = ''
   floors: bool = False
   prefix: str = ''
   imports: str = ''
@@ -115,13 +120,12 @@ class Cell:
       name: The end of its name, if it has any.
     """
     board, method = self.board, self.method
-    device = method.device if board.name.endswith('_device') else ''
-    training = string.Template(method.training).substitute(
-      rate=f'{rate:g}', batch=_BATCH
-    )
-    own = f'--rounds={board.rounds} --encoder=norm={method.norm}'
+    numbers = {'rate': f'{rate:g}', 'batch': _BATCH}
+    training = string.Template(method.training).substitute(numbers)
+    own = f'--rounds={board.rounds}'
+    own += f' --encoder=norm={method.norm}' if method.norm != OWN else ''
     own += f' --import={method.imports}' if method.imports else ''
-    text = f'{board.flags} {training} {method.flags} {device} {more} {own}'
+    text = f'{board.flags} {training} {method.flags} {more} {own}'
     full = f'{board.name}_{method.name}_{rate:g}{name}'
     return figures.Run(full, method.program, tuple(text.split()))
 
@@ -146,8 +150,9 @@ class Cell:
 
   @property
   def floors(self) -> dict[str, str]:
-    """Prefixes of what has learnt nothing, by title, if its runs store that."""
-    return FLOORS if self.method.floors else {}
+    """Prefixes of what has learnt nothing here, by title, if its runs store that."""
+    own = {self.board.backbone: 'initial_encoder/'} if self.board.backbone else {}
+    return {**FLOORS, **own} if self.method.floors else {}
 
   @property
   def columns(self) -> dict[figures.Run, list[str]]:
@@ -213,15 +218,16 @@ def read(path: pathlib.Path = FOLDER / 'boards.toml') -> list[Cell]:
   content = tomllib.loads(path.read_text(encoding='utf-8'))
   try:
     boards = [Board(name, **own) for name, own in content['boards'].items()]
-    methods = []
+    cells: list[Cell] = []
     for name, own in content['methods'].items():
       # A plan may begin with another's flags.
       plan = string.Template(content['plans'][own['plan']])
       training = plan.safe_substitute(content['plans'])
       own |= {'training': training, 'rates': tuple(own['rates'])}
       for norm in own.pop('norms'):
-        methods.append(Method(f'{name}_{norm}', norm=norm, **own))
-    return [Cell(board, method) for board in boards for method in methods]
+        method = Method(f'{name}_{norm}', norm=norm, **own)
+        cells += [Cell(b, method) for b in boards if bool(b.backbone) == (norm == OWN)]
+    return sorted(cells, key=lambda cell: boards.index(cell.board))
   except KeyError as error:
     raise ValueError(f'{path.name} has no {error}; it must have one.') from error
   except TypeError as error:

@@ -145,7 +145,7 @@ def _rows(
     cpu=means.get(making.CPU),
   )
   for title, prefix in cell.floors.items():
-    norm = '' if title in boards_lib.INPUTS else method.norm
+    norm = method.norm if title in boards_lib.OF_NORM else ''
     names = prefix + board.column, prefix + board.beside
     yield Row(title, FLOOR, norm, [columns[name] for name in names])
 
