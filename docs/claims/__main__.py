@@ -68,16 +68,11 @@ def main(
   checks.between(0, data.MOST_SEEDS, seeds=most)
   columns = data.columns(claims.values())
   paths = making.paths(options.data, columns)
+  path = folder / f'{options.budget}.csv'
+  base = pathlib.Path(options.runs) / options.budget
+  own = [*runs([claims[name] for name in ids], most)]
   try:
-    making.make(
-      lambda _: runs([claims[name] for name in ids], most),
-      folder / f'{options.budget}.csv',
-      pathlib.Path(options.runs) / options.budget,
-      columns,
-      paths,
-      options.jobs,
-      start,
-    )
+    making.make(lambda _: own, path, base, columns, paths, options.jobs, start)
   finally:
     files.write(folder.with_suffix('.md'), page.text(full=False, folder=folder))
 

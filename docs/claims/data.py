@@ -17,7 +17,7 @@ from docs.campaigns import figures as figures_lib
 FOLDER = pathlib.Path(__file__).parent
 # A flag that replaces itself if it is given again; others change some of their fields.
 _WHOLE = '--partition'
-# The number of seeds that decide a claim that does not say how many, by budget.
+# The least seeds that decide a claim that does not say how many, by budget.
 SEEDS = {'digits': 5, 'cifar': 3}
 # The number of seeds of a bound with which nothing is compared.
 SEEDS_OF_BOUNDS = 3
@@ -67,7 +67,7 @@ class Claim:
     comparisons: What must hold; all of them.
     bounds: Titles of an upper and a lower bound, which must be far enough apart.
     protocol: In what its runs differ from the paper's.
-    seeds: The seeds that decide it.
+    seeds: The seeds that decide it, at least; all that are stored count.
     decisive: A difference of protocol on which the claim is known to depend, first
       named in a few words; '' if none is known. It changes no verdict.
     cause: Why the verdict is what it is, if that is known.
@@ -101,7 +101,7 @@ class Claim:
     return {
       title: {
         seed: stored[key]
-        for seed in self.seeds
+        for seed in range(MOST_SEEDS)
         if (key := (figure.run.key, seed, figure.column)) in stored
       }
       for title, figure in self.figures.items()

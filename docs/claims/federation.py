@@ -59,7 +59,7 @@ def _draw(
   kind: str,
 ) -> None:
   """Draws an objective's mean over seeds by the size, with its lowest and highest."""
-  found = {size: values[f'{objective}, {size}, {kind}'] for size in _SIZES}
+  found = {size: values.get(f'{objective}, {size}, {kind}', []) for size in _SIZES}
   found = {size: own for size, own in found.items() if own}
   means = [statistics.fmean(own) for own in found.values()]
   reach = [

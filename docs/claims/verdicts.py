@@ -31,12 +31,14 @@ class Difference:
       one time in twenty the mean is beyond it on either side.
     p: That of the test of what the paper says.
     verdict: One of `VERDICTS`.
+    seeds: Their number.
   """
 
   mean: float
   reach: float
   p: float
   verdict: str
+  seeds: int
 
 
 def judge(
@@ -53,15 +55,16 @@ def judge(
   Returns:
     The verdict: one of `VERDICTS`, 'no range' or 'not run'; with fewer seeds than the
     claim needs, their number, and from two on the verdict so far. And a difference for
-    each comparison, if there are two seeds.
+    each comparison, if there are two seeds: of all seeds that its figures have.
   """
+  compared = (values[name] for each in claim.comparisons for name in each.terms)
   seeds = [
     k
-    for k in claim.seeds
+    for k in sorted(set.intersection(*map(set, compared)))
     if all(k in own for name, own in values.items() if k in claim.seeds_of(name))
   ]
   upper, lower = (values[name] for name in claim.bounds)
-  ranges = [upper[k] - lower[k] for k in claim.seeds if k in upper and k in lower]
+  ranges = [upper[k] - lower[k] for k in upper.keys() & lower.keys()]
   unfinished = f'unfinished: {len(seeds)} of {len(claim.seeds)} seeds'
   if len(seeds) < 2 or not ranges:
     return unfinished if seeds else 'not run', []
@@ -111,7 +114,7 @@ def compare(comparison: data.Comparison, sums: Sequence[float]) -> Difference:
   verdict = 'refuted' if reverse < RATE else 'not seen'
   if p < RATE and (comparison.level or mean >= _LEAST_SHARE * paper):
     verdict = 'agrees' if mean <= most else 'same sign, larger'
-  return Difference(mean, _STUDENT[len(sums) - 2] * error, p, verdict)
+  return Difference(mean, _STUDENT[len(sums) - 2] * error, p, verdict, len(sums))
 
 
 def discovered(ps: Collection[float]) -> float:

@@ -276,9 +276,8 @@ def test_what_may_be_drawn_and_written_is_what_can_be():
 
 
 def test_baselines_are_named_as_they_are_written():
-  trained = {
-    f'{name.replace(" ", "_")}/': name for name in (results.RANDOM, results.SCRATCH)
-  }
+  names = (results.INITIAL, results.RANDOM, results.SCRATCH)
+  trained = {f'{name.replace(" ", "_")}/': name for name in names}
   assert {**run_numbers.INPUTS, **trained} == run_numbers.BASELINES
 
 

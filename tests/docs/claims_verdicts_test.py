@@ -187,6 +187,13 @@ def test_too_few_seeds_give_no_verdict(figure, seeds, of, expected, differences)
   assert (text, len(found)) == (expected, differences)
 
 
+def test_all_seeds_count_that_the_compared_figures_have():
+  """Three would do, and would agree."""
+  text, (found,) = verdicts.judge(_claim(_AHEAD, seeds=3), _above(2, 4, 6, -9, -9))
+  assert (text, found.seeds) == ('not seen', 5)
+  assert found.mean == pytest.approx(-0.012)
+
+
 @pytest.fixture
 def pages(tmp_path, monkeypatch):
   """Writes differences of the made-up claims, in points, and returns both pages."""
@@ -229,8 +236,8 @@ def test_the_short_page_has_a_line_for_each_claim(pages):
     '\n## P\n\nA paper\n\n'
     '| claim | shown in | sentence | digits | cifar | protocol |\n'
     '| --- | --- | --- | --- | --- | --- |\n'
-    '| `other` | T | S. |  | refuted, p 0.993 | cifar: One |\n'
-    '| `c` | Table 9 | One is better. | not run | agrees, p 0.005 | |\n'
+    '| `other` | T | S. |  | refuted, p 0.993 (3) | cifar: One |\n'
+    '| `c` | Table 9 | One is better. | not run | agrees, p 0.005 (3) | |\n'
     '\nWithdrawn:\n\n- `gone`: It was not a claim.\n'
   ) in short
 
@@ -239,7 +246,7 @@ def test_a_p_that_does_not_survive_the_correction_is_marked(pages):
   # Mean 9, deviation 5, t^2 = 9.72: p is above half of 0.05. The other claim's is 0.9.
   short, _ = pages(4, 9, 14)
   assert (1 - math.sqrt(9.72 / 11.72)) / 2 == pytest.approx(0.045, abs=5e-4)
-  assert '| agrees, p 0.045 † | |\n' in short
+  assert '| agrees, p 0.045 † (3) | |\n' in short
   assert '\n0 of the 1 agreements survive' in short
 
 
@@ -248,7 +255,11 @@ def test_claims_are_in_the_order_of_verdict_then_p_by_the_weaker_budget():
     rows = [line.split(' | ') for line in paper.splitlines() if line.startswith('| `')]
     keys = []
     for row in rows:
-      cells = [each.strip(' †').partition(', p ') for each in row[3:5] if each]
+      cells = [
+        each.partition(' (')[0].strip(' †').partition(', p ')
+        for each in row[3:5]
+        if each
+      ]
       keys.append(
         # What is not finished comes last.
         max(
@@ -266,10 +277,10 @@ def test_the_page_of_the_site_has_all_figures(pages):
   assert '| one | 64.0 ± 4.0 | `linear/10%/accuracy` | `one` |\n' in full
   assert '| two | 52.0 ± 2.0 | `linear/10%/accuracy` | `two_4` |\n' in full
   # 2.92 standard errors of 1.1547; (1 - sqrt(243 / 245)) / 2 = 0.002.
-  assert '| one - two | 12.3 | 12.0 ± 3.4 | agrees, p 0.005 |\n' in full
-  assert '| level: one - two | 30.0 | 12.0 ± 3.4 | agrees, p 0.002 |\n' in full
-  assert '| level: one - two |  | 12.0 ± 3.4 | refuted, p 0.993 |\n' in full
-  said = '**cifar, 3 seeds: refuted, p 0.993.** It is.\n\nProtocol: Smaller. It depends'
+  assert '| one - two | 12.3 | 12.0 ± 3.4 | agrees, p 0.005 (3) |\n' in full
+  assert '| level: one - two | 30.0 | 12.0 ± 3.4 | agrees, p 0.002 (3) |\n' in full
+  assert '| level: one - two |  | 12.0 ± 3.4 | refuted, p 0.993 (3) |\n' in full
+  said = '**cifar: refuted, p 0.993 (3).** It is.\n\nProtocol: Smaller. It depends'
   assert f'\n{said} on this: One. It is larger. Bounds: one; two.\n' in full
   assert '- `gone`: It was not a claim.\n' in full
   assert (
