@@ -273,10 +273,12 @@ class Evaluator:
     """Evaluates the encoder before training by the methods that train only heads.
 
     Args:
-      params: All parameters that the run started from; None: the random ones.
+      params: All parameters that the run started from, with its population statistics
+        if it has any; None: the random ones.
     """
-    name = results.RANDOM if params is None else results.INITIAL
-    return self._other(name, self.untrained(params), self._frozen())
+    if params is None:
+      return self._other(results.RANDOM, self.untrained(), self._frozen())
+    return self._other(results.INITIAL, params, self._frozen())
 
   def evaluate_inputs(self) -> dict[str, results.Numbers]:
     """Evaluates the encoder's inputs as features, and their principal components.
@@ -305,10 +307,9 @@ class Evaluator:
       self.seen[name] = intervals.joined(seen)
     return numbers
 
-  def untrained(self, params: 'network.Params | None' = None) -> network.Params:
-    """Returns `initial_params`, or others, with population statistics."""
-    own = self.initial_params() if params is None else params
-    return self._complete(own, self.problem.train[self.encoder.field])
+  def untrained(self) -> network.Params:
+    """Returns the random encoder: `initial_params`, with population statistics."""
+    return self._complete(self.initial_params(), self.problem.train[self.encoder.field])
 
   def initial_params(self) -> network.Params:
     """Returns the parameters from which every algorithm starts with this seed."""

@@ -222,18 +222,18 @@ def initial(
   Args:
     config: The run.
     encoder: Its encoder, without adapters.
-    params: Any parameters of it.
+    params: Any parameters of it, with population statistics if it has any.
 
   Raises:
     OSError: If they are not there any more.
     ValueError: Likewise, or if others are there.
   """
-  source, found, _ = _read(config, encoder, False)
+  source, found, statistics = _read(config, encoder, encoder.statistics)
   parent = card(checks.folder_of(config)).get('parent', {})
   if parent and parent['weights_sha256'] != _digest(found):
     raise ValueError(f'{source} has changed; it must be what the run started from.')
   prefix = dual_encoder.encoder_prefix(encoder)
-  own = parameter_names.with_prefix(params, prefix)
+  own, found = parameter_names.with_prefix(params, prefix), {**found, **statistics}
   return parameter_names.select(take(source, own, found, encoder), prefix)
 
 

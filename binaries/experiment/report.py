@@ -13,6 +13,7 @@ from binaries.experiment import quality as quality_lib
 from binaries.experiment import results
 from tff_ssl.encoders import network
 from tff_ssl.evaluation import intervals
+from tff_ssl.objectives import dual_encoder
 from tff_ssl.reporting import projection
 from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import verdict
@@ -189,18 +190,7 @@ def _baselines(
   prefix: str,
 ) -> dict[str, results.Numbers]:
   """Returns the numbers of baselines that are asked for, or known, by their names."""
-  settings = evaluator.config.evaluation
-  inputs = evaluator.evaluate_inputs() if results.OWN in evaluator.seen else {}
-  if results.OWN in evaluator.seen and evaluator.config.init_from:
-    inputs |= _initial(evaluator)
-  for values in inputs.values():
-    measured_with.add(values, settings, folder)
-  if settings.baselines:
-    random, scratch = evaluator.baselines()
-    measured_with.add(random, settings, folder)
-    measured_with.add(scratch, settings, folder, from_scratch=True)
-    return {**inputs, results.RANDOM: random, results.SCRATCH: scratch}
-  known = results.read(folder, round)
+  settings, known = evaluator.config.evaluation, results.read(folder, round)
   # Signals say nothing of whether its accuracies are known.
   found = signals_of(numbers)
   asked = {name: value for name, value in numbers.items() if name not in found}
@@ -208,15 +198,36 @@ def _baselines(
     baseline: results.of_baseline(known, baseline, prefix, asked)
     for baseline in run_numbers.BASELINES.values()
   }
-  return {**stored, **inputs}
+  if results.OWN in evaluator.seen:
+    new = evaluator.evaluate_inputs()
+    if init_from.card(folder) and not stored[results.INITIAL]:
+      new |= initial(evaluator)
+    for values in new.values():
+      measured_with.add(values, settings, folder)
+    stored |= new
+  if settings.baselines:
+    random, scratch = evaluator.baselines()
+    measured_with.add(random, settings, folder)
+    measured_with.add(scratch, settings, folder, from_scratch=True)
+    stored |= {results.RANDOM: random, results.SCRATCH: scratch}
+  return stored
 
 
-def _initial(evaluator: evaluating.Evaluator) -> dict[str, results.Numbers]:
-  """Returns the numbers of what a run started from, unless it is not there any more."""
-  given = evaluator.config, evaluator.encoder, evaluator.initial_params()
-  try:
-    params = init_from.initial(*given)
-  except (OSError, ValueError) as error:
-    print(f'The {results.INITIAL} is not evaluated: {error}')
-    return {}
-  return {results.INITIAL: evaluator.evaluate_before(params)}
+def initial(evaluator: evaluating.Evaluator) -> dict[str, results.Numbers]:
+  """Returns the numbers of what a run started from; prints why if there are none.
+
+  Args:
+    evaluator: Evaluator of a run that started from weights.
+  """
+  config, encoder = evaluator.config, evaluator.encoder
+  why = 'it is read when the run ends, not afterwards'
+  if encoder.field == dual_encoder.LEFT:
+    why = 'the run has two encoders'
+  elif config.init_from:
+    try:
+      params = init_from.initial(config, encoder, evaluator.untrained())
+      return {results.INITIAL: evaluator.evaluate_before(params)}
+    except (OSError, ValueError) as error:
+      why = str(error)
+  print(f'The {results.INITIAL} is not evaluated: {why.removesuffix(".")}.')
+  return {}

@@ -76,7 +76,7 @@ def judge(
   text = max((each.verdict for each in differences), key=VERDICTS.index)
   if not statistics.fmean(ranges) >= _LEAST_RANGE:
     text = 'no range'
-  if len(seeds) < len(claim.seeds):
+  if not {*claim.seeds} <= {*seeds}:
     text = f'{unfinished}, so far {text}'
   return text, differences
 

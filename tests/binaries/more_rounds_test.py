@@ -21,6 +21,7 @@ from binaries.building import objectives
 from binaries.config import checks
 from binaries.config import run_config
 from binaries.experiment import init_from
+from binaries.experiment import report
 from binaries.experiment import running
 from tests.binaries import in_process
 from tests.binaries import launch
@@ -206,11 +207,25 @@ def test_published_weights_are_started_from_with_their_statistics(
   np.testing.assert_allclose(
     encoder.infer(own, tf.constant(x, tf.float32)), published.features(x), atol=1e-4
   )
+  # What it is compared with has them too, whatever the examples are.
+  ones = {k: np.ones(v.shape, np.float32) for k, v in encoder.statistics.items()}
+  given = {**encoder.init([0, 1]), **ones}
+  initial = init_from.initial(config, encoder, given)
+  np.testing.assert_array_equal(
+    encoder.infer(initial, tf.constant(x, tf.float32)),
+    encoder.infer(own, tf.constant(x, tf.float32)),
+  )
   printed = capsys.readouterr().out
   assert f'not taken from {path} but initialised: predictor, projector\n' in printed
   assert printed.endswith(f'starting from {path}\n')
   # A run that has begun has its own weights.
   path.unlink()
+  gone = types.SimpleNamespace(config=config, encoder=encoder, untrained=lambda: given)
+  assert report.initial(gone) == {}
+  assert 'initial encoder is not evaluated: [Errno 2] No' in capsys.readouterr().out
+  gone.config = dataclasses.replace(config, init_from=None)
+  assert report.initial(gone) == {}
+  assert 'it is read when the run ends, not aft' in capsys.readouterr().out
   with pytest.raises(OSError, match=r'a\.safetensors'):
     checks.check(config)
   (tmp_path / 'run').mkdir(exist_ok=True)

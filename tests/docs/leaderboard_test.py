@@ -182,6 +182,24 @@ def test_a_board_whose_bound_is_near_the_floor_ranks_nothing(folder):
   assert '|  | FedAvg, SimCLR | McMahan' in text
 
 
+def test_what_a_board_begins_from_is_a_floor():
+  (cell,) = (each for each in _EVERY if each.board.backbone and each.method.floors)
+  tuning = f'validation/{cell.board.beside}'
+  stored = {
+    (cell.tuning_run(rate).key, seed, tuning): 0.5 - abs(rate - 2e-4)
+    for rate in cell.method.rates
+    for seed in boards_lib.TUNING_SEEDS
+  }
+  run = cell.run(2e-4)
+  for number, column in enumerate(cell.columns[run]):
+    stored[run.key, 0, column] = number / 100
+  floors = [each for each in page.rows([cell], stored) if each.source == page.FLOOR]
+  titles = {row.title: row.norm for row in floors}
+  assert titles.pop(cell.board.backbone) == titles.pop('pixels') == ''
+  assert titles == {'pixels, PCA': '', 'untrained encoder': 'own'}
+  assert f'initial_encoder/{cell.board.column}' in cell.columns[run]
+
+
 def test_figures_of_a_method_of_ones_own_count_for_its_file(tmp_path):
   own = tmp_path / 'own_part.py'
   own.write_text('A = 1\n')

@@ -137,7 +137,9 @@ def test_sentence_names_the_class_that_a_probe_calls_all_examples(
 @pytest.mark.parametrize(
   'low, high, word', [(-0.1, 0.2, 'not better'), (0.01, 0.2, 'better')]
 )
-def test_accuracy_is_compared_with_pixels_and_the_untrained_encoder(low, high, word):
+def test_accuracy_is_compared_with_pixels_the_start_and_the_untrained_encoder(
+  low, high, word
+):
   name = 'linear/10%/accuracy'
   numbers = {
     'tested/cases': 14.0,
@@ -147,6 +149,9 @@ def test_accuracy_is_compared_with_pixels_and_the_untrained_encoder(low, high, w
     f'{name}/gain': 1 / 14,
     f'{name}/gain_low': low,
     f'{name}/gain_high': high,
+    f'{name}/initial_gain': 3 / 14,
+    f'{name}/initial_gain_low': 0.01,
+    f'{name}/initial_gain_high': 0.3,
     f'{name}/pixels_gain': -2 / 14,
     f'{name}/pixels_gain_low': -0.3,
     f'{name}/pixels_gain_high': -0.01,
@@ -159,6 +164,7 @@ def test_accuracy_is_compared_with_pixels_and_the_untrained_encoder(low, high, w
   assert sentence == (
     'linear 10%: 71.4%, between 50.0% and 90.0% (95 %) by 14 test cases; '
     'worse than its own pixels (71% against 86%), '
+    'better than the encoder it started from (71% against 50%), '
     f'{word} than an untrained encoder (71% against 64%).'
   )
 
