@@ -30,10 +30,10 @@ _MAX_FUNCTION_LINES = 60
 _BUDGETS = {
   'tff_ssl': 58_872,
   'tasks': 9_227,
-  'binaries': 16_385,
+  'binaries': 16_384,
   'carriers': 790,
   'docs': 6_516,
-  'tests': 63_717,
+  'tests': 63_711,
 }
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DRAWS = re.compile(r'tf\.random\.(experimental\.)?(?!stateless|experimental)\w+')

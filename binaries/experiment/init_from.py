@@ -214,15 +214,12 @@ def build(
   return start
 
 
-def initial(
-  config: run_config.RunConfig, encoder: network.Network, params: network.Params
-) -> network.Params:
-  """Returns the parameters of all of an encoder from which a run of `init_from` began.
+def initial(config: run_config.RunConfig, encoder: network.Network) -> network.Params:
+  """Returns the parameters and statistics from which a run's encoder began.
 
   Args:
     config: The run.
     encoder: Its encoder, without adapters.
-    params: Any parameters of it, with population statistics if it has any.
 
   Raises:
     OSError: If they are not there any more.
@@ -233,8 +230,10 @@ def initial(
   if parent and parent['weights_sha256'] != _digest(found):
     raise ValueError(f'{source} has changed; it must be what the run started from.')
   prefix = dual_encoder.encoder_prefix(encoder)
-  own, found = parameter_names.with_prefix(params, prefix), {**found, **statistics}
-  return parameter_names.select(take(source, own, found, encoder), prefix)
+  specs = parameter_names.with_prefix({**encoder.specs, **encoder.statistics}, prefix)
+  own = {name: np.zeros(spec.shape, np.float32) for name, spec in specs.items()}
+  found = take(source, own, {**found, **statistics}, encoder)
+  return parameter_names.select(found, prefix)
 
 
 def card(folder: str | os.PathLike[str]) -> Mapping[str, Mapping[str, str]]:

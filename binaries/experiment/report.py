@@ -225,7 +225,7 @@ def initial(evaluator: evaluating.Evaluator) -> dict[str, results.Numbers]:
     why = 'the run has two encoders'
   elif config.init_from:
     try:
-      params = init_from.initial(config, encoder, evaluator.untrained())
+      params = init_from.initial(config, encoder)
       return {results.INITIAL: evaluator.evaluate_before(params)}
     except (OSError, ValueError) as error:
       why = str(error)

@@ -82,11 +82,7 @@ def test_a_run_begins_as_what_it_starts_from(tmp_path, partial):
   # A head comes with the encoder.
   np.testing.assert_array_equal(weights[_HEAD], [9, 9])
   # It is compared with that, as far as it is still there.
-  given = (
-    _config(tmp_path / 'source', tmp_path / 'run'),
-    _plain(),
-    _plain().init([0, 0]),
-  )
+  given = _config(tmp_path / 'source', tmp_path / 'run'), _plain()
   for name, value in init_from.initial(*given).items():
     np.testing.assert_array_equal(value, params[name])
   changed = _state(_with_head(params, 8))
