@@ -151,9 +151,8 @@ class _Runner(job_runner.Runner[_Job]):
     return ['-m', f'binaries.{job.run.program}', *own]
 
   def missing(self, job: _Job) -> str:
-    columns = self.columns[job.run]
-    known = _read(job.folder, columns)
-    missing = [name for name in columns if name not in known]
+    known = _read(job.folder, self.columns[job.run])
+    missing = [name for name in self.columns[job.run] if name not in known]
     return f'{job.folder} has no {", ".join(missing)}, or is not complete'
 
 

@@ -257,12 +257,10 @@ def _comparisons(entry: Mapping[str, Any]) -> Iterator[Comparison]:
   """Yields the comparisons that an entry of `compare` states."""
   pairs: list[tuple[Any, Any]]
   match [sorted(entry.keys() - {'paper'}), entry]:
-    case [['order'], {'order': items}]:
-      pairs = [*itertools.pairwise(items)]
+    case [['order' | 'level' as kind], _] if kind == 'order' or len(entry[kind]) == 2:
+      pairs = [*itertools.pairwise(entry[kind])]
     case [['first', 'of'], {'first': first, 'of': others}]:
       pairs = [(first, other) for other in others]
-    case [['level'], {'level': items}] if len(items) == 2:
-      pairs = [(items[0], items[1])]
     case _:
       raise ValueError(
         f'A comparison has {", ".join(entry)}; it must have order, first and of, or '

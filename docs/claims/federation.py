@@ -6,9 +6,9 @@ Draws docs/figures/federation.png from the stored figures of the claims `cost-..
 """
 
 import pathlib
-import statistics
 
 from matplotlib import axes as axes_lib
+import numpy as np
 
 from docs.campaigns import figures
 from docs.claims import data
@@ -19,6 +19,7 @@ _OBJECTIVES = ('SimCLR', 'BYOL', 'DCCO', 'LeJEPA')
 _CLIENTS = {'one class': 'Clients of one class', 'IID': 'IID clients'}
 _LEVELS = {
   'centralized SimCLR': '-',
+  'centralized CCO': (0, (8, 1)),
   'pixels, PCA': '--',
   'pixels': '-.',
   'random encoder': ':',
@@ -39,15 +40,14 @@ def main() -> None:
     for place, objective in enumerate(_OBJECTIVES):
       _draw(plot, values, place, objective, kind)
     for name, style in _LEVELS.items():
-      level = statistics.fmean(values[name])
-      plot.axhline(level, color=look.FAINT, ls=style, lw=1.2, label=name)
+      plot.axhline(np.mean(values[name]), color=look.FAINT, ls=style, lw=1, label=name)
     plot.set(xscale='log', xlabel='images of a client')
     plot.set_xticks(_SIZES, map(str, _SIZES))
     plot.minorticks_off()
     look.style_axes(plot)
   plots[0].set_ylabel('accuracy, linear, 1 % of the labels, %')
   handles, names = plots[0].get_legend_handles_labels()
-  look.legend(figure, handles, names, columns=4)
+  look.legend(figure, handles, names, columns=5)
   look.save(figure, pathlib.Path('docs/figures/federation.png'))
 
 
@@ -61,11 +61,8 @@ def _draw(
   """Draws an objective's mean over seeds by the size, with its lowest and highest."""
   found = {size: values.get(f'{objective}, {size}, {kind}', []) for size in _SIZES}
   found = {size: own for size, own in found.items() if own}
-  means = [statistics.fmean(own) for own in found.values()]
-  reach = [
-    [mean - min(own) for mean, own in zip(means, found.values(), strict=True)],
-    [max(own) - mean for mean, own in zip(means, found.values(), strict=True)],
-  ]
+  means = np.array([np.mean(own) for own in found.values()])
+  reach = [means - [*map(min, found.values())], [*map(max, found.values())] - means]
   color = look.COLORS[place]
   plot.errorbar(
     [*found], means, reach, color=color, marker='o', ms=4, capsize=2, label=objective

@@ -7,7 +7,6 @@ figures, causes and commands. Only jinja2, which the site has, is imported.
 from collections.abc import Iterable, Mapping
 import itertools
 import pathlib
-import statistics
 from typing import NamedTuple
 
 from docs.campaigns import figures as figures_lib
@@ -30,9 +29,15 @@ class _Judged(NamedTuple):
     return max((each.p for each in self.differences), default=None)
 
   @property
+  def reverse(self) -> float | None:
+    """The least of its comparisons, as one refutes it; None if there is none."""
+    return min((each.reverse for each in self.differences), default=None)
+
+  @property
   def rank(self) -> tuple[int, float]:
     """What a paper's claims are in the order of: verdict, then p."""
-    return [*verdicts.VERDICTS, self.verdict].index(self.verdict), self.p or 0.0
+    p = self.reverse if self.verdict == 'refuted' else self.p
+    return [*verdicts.VERDICTS, self.verdict].index(self.verdict), p or 0.0
 
 
 def text(full: bool, folder: pathlib.Path = data.FOLDER) -> str:
@@ -50,6 +55,7 @@ def text(full: bool, folder: pathlib.Path = data.FOLDER) -> str:
     of_paper = papers.setdefault(each.claim.paper, {})
     of_paper.setdefault(each.claim.id, []).append(each)
   ps = [each.p for each in every if each.p is not None]
+  reverses = [each.reverse for each in every if each.reverse is not None]
   return pages.rendered(
     pathlib.Path(__file__).with_name('page.md.jinja'),
     full=full,
@@ -62,8 +68,9 @@ def text(full: bool, folder: pathlib.Path = data.FOLDER) -> str:
     withdrawn=[*data.withdrawn()],
     tests=len(ps),
     discovered=verdicts.discovered(ps),
+    overturned=verdicts.discovered(reverses),
     rate=verdicts.RATE,
-    mean=_mean,
+    interval=verdicts.interval,
     title=_title,
     runs=lambda judged: data.columns(each.claim for each in judged),
   )
@@ -84,12 +91,3 @@ def _title(comparison: data.Comparison) -> str:
     factor = '' if abs(weight) == 1 else f'{abs(weight):g} x '
     title += f' {"-" if weight < 0 else "+"} {factor}{name}'
   return title.removeprefix(' + ')
-
-
-def _mean(of_seeds: Mapping[int, float]) -> str:
-  """Returns mean and standard deviation over seeds; '' without a seed."""
-  numbers = [100 * number for number in of_seeds.values()]
-  if len(numbers) < 2:
-    return ''.join(f'{number:.1f}' for number in numbers)
-  deviation = statistics.variance(numbers) ** 0.5
-  return f'{statistics.fmean(numbers):.1f} ± {deviation:.1f}'

@@ -11,8 +11,10 @@ from docs.claims import data
 VERDICTS = ('agrees', 'same sign, larger', 'not seen', 'refuted')
 # How often a test may see what is not there; and the share of those among all that see.
 RATE = 0.05
-# How far apart the means of the two bounds of a claim must be.
-_LEAST_RANGE = 0.08
+# How far a bound must be above the other, or above what has learnt nothing.
+LEAST_RANGE = 0.08
+# A sum of figures, as it is.
+PLAIN = data.Comparison({}, None, level=False)
 # The least and the largest share of the paper's own difference.
 _LEAST_SHARE, _MOST_SHARE = 0.25, 4.0
 # How far apart level figures may be, unless the paper's own are farther.
@@ -30,6 +32,7 @@ class Difference:
     reach: Half the width of the interval that holds the true mean nine times in ten;
       one time in twenty the mean is beyond it on either side.
     p: That of the test of what the paper says.
+    reverse: That of the test of the reverse, times the number of tests.
     verdict: One of `VERDICTS`.
     seeds: Their number.
   """
@@ -37,6 +40,7 @@ class Difference:
   mean: float
   reach: float
   p: float
+  reverse: float
   verdict: str
   seeds: int
 
@@ -72,27 +76,31 @@ def judge(
   for each in claim.comparisons:
     terms = each.terms.items()
     sums = [sum(weight * values[name][k] for name, weight in terms) for k in seeds]
-    differences.append(compare(each, sums))
+    differences.append(compare(each, sums, len(claim.comparisons)))
   text = max((each.verdict for each in differences), key=VERDICTS.index)
-  if not statistics.fmean(ranges) >= _LEAST_RANGE:
+  if not statistics.fmean(ranges) >= LEAST_RANGE:
     text = 'no range'
   if not {*claim.seeds} <= {*seeds}:
     text = f'{unfinished}, so far {text}'
   return text, differences
 
 
-def compare(comparison: data.Comparison, sums: Sequence[float]) -> Difference:
+def compare(
+  comparison: data.Comparison, sums: Sequence[float], tests: int = 1
+) -> Difference:
   """Compares over seeds, by t-tests of one side.
 
   An order is tested against a mean of 0 or less. It agrees from a quarter of the
   paper's own difference to four times that, and the test of the reverse refutes it.
   Level figures are tested against means as far from 0 as two points, or as the paper's
   own difference if that is more, on either side: the larger p counts. The test against
-  means nearer to 0 refutes them.
+  means nearer to 0 refutes them. One reverse of several refutes all that must hold, so
+  that its p is that many times as large (Bonferroni).
 
   Args:
     comparison: What must hold.
     sums: The sum of figures for each of 2 to 10 seeds.
+    tests: How many comparisons must hold together.
   """
   # Of the variance, because statistics.stdev fails for NaN.
   error = math.sqrt(statistics.variance(sums) / len(sums))
@@ -111,10 +119,25 @@ def compare(comparison: data.Comparison, sums: Sequence[float]) -> Difference:
   else:
     most = _MOST_SHARE * paper or math.inf
     p, reverse = test(mean), test(-mean)
+  reverse = min(tests * reverse, 1.0)
   verdict = 'refuted' if reverse < RATE else 'not seen'
   if p < RATE and (comparison.level or mean >= _LEAST_SHARE * paper):
     verdict = 'agrees' if mean <= most else 'same sign, larger'
-  return Difference(mean, _STUDENT[len(sums) - 2] * error, p, verdict, len(sums))
+  reach = _STUDENT[len(sums) - 2] * error
+  return Difference(mean, reach, p, reverse, verdict, len(sums))
+
+
+def interval(of_seeds: Mapping[int, float]) -> str:
+  """Returns mean and half the width of its interval, in per cent.
+
+  Args:
+    of_seeds: Values by seed; of one it is the mean alone, of none ''.
+  """
+  numbers = [100 * number for number in of_seeds.values()]
+  if len(numbers) < 2:
+    return ''.join(f'{number:.1f}' for number in numbers)
+  found = compare(PLAIN, numbers)
+  return f'{found.mean:.1f} ± {found.reach:.1f}'
 
 
 def discovered(ps: Collection[float]) -> float:

@@ -68,9 +68,7 @@ def main(
   boards = making.chosen('boards', options.boards, {c.board.name: c for c in every})
   methods = making.chosen('methods', options.methods, {c.method.name: c for c in every})
   cells = [c for c in every if c.board.name in boards and c.method.name in methods]
-  columns: dict[figures.Run, list[str]] = {}
-  for cell in every:
-    columns |= cell.columns
+  columns = {run: own for cell in every for run, own in cell.columns.items()}
   path, runs = folder / 'figures.csv', pathlib.Path(options.runs)
   paths = making.paths(options.data, columns)
 

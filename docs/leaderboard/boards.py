@@ -144,9 +144,8 @@ class Cell:
   @property
   def accuracies(self) -> list[str]:
     """The columns of the accuracy that ranks it, and of that with more labels."""
-    return [
-      self.method.prefix + each for each in (self.board.column, self.board.beside)
-    ]
+    board = self.board
+    return [self.method.prefix + each for each in (board.column, board.beside)]
 
   @property
   def floors(self) -> dict[str, str]:

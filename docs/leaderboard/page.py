@@ -10,15 +10,11 @@ from typing import NamedTuple
 from docs.campaigns import figures
 from docs.campaigns import making
 from docs.campaigns import pages
-from docs.claims import data
 from docs.claims import verdicts
 from docs.leaderboard import boards as boards_lib
 
 # What rows are from that are no paper's.
 FLOOR, BOUND = 'the floor', 'the bound'
-# How far the bound must be above what has learnt nothing, or a board ranks nothing.
-_LEAST_RANGE = 0.08
-_PLAIN = data.Comparison({}, None, level=False)
 
 
 class Row(NamedTuple):
@@ -88,7 +84,7 @@ def ranks(complete: Sequence[Row]) -> list[str]:
   pairs = {}
   for j, k in itertools.combinations(range(len(values)), 2):
     of_seeds = [one - other for one, other in zip(values[j], values[k], strict=True)]
-    pairs[j, k] = min(2 * verdicts.compare(_PLAIN, of_seeds).p, 1.0)
+    pairs[j, k] = min(2 * verdicts.compare(verdicts.PLAIN, of_seeds).p, 1.0)
   most = verdicts.discovered(pairs.values())
   told = [pair for pair, p in pairs.items() if p <= most]
   better = collections.Counter(k for _, k in told)
@@ -114,12 +110,12 @@ def text(every: Sequence[boards_lib.Cell], path: pathlib.Path) -> str:
     bound=BOUND,
     floor=FLOOR,
     ranks=ranks,
-    accuracy=_accuracy,
+    accuracy=verdicts.interval,
     cells=len(every),
     done=sum(row.is_complete for row in own),
     seeds=boards_lib.SEEDS,
     tuning_seeds=len(boards_lib.TUNING_SEEDS),
-    least=_LEAST_RANGE,
+    least=verdicts.LEAST_RANGE,
   )
 
 
@@ -148,12 +144,3 @@ def _rows(
     norm = method.norm if title in boards_lib.OF_NORM else ''
     names = prefix + board.column, prefix + board.beside
     yield Row(title, FLOOR, norm, [columns[name] for name in names])
-
-
-def _accuracy(of_seeds: Mapping[int, float]) -> str:
-  """Returns mean and half the width of its interval; the mean alone of one seed."""
-  mean = f'{100 * statistics.fmean(of_seeds.values()):.1f}'
-  if len(of_seeds) < 2:
-    return mean
-  reach = verdicts.compare(_PLAIN, [*of_seeds.values()]).reach
-  return f'{mean} ± {100 * reach:.1f}'

@@ -143,7 +143,6 @@ def test_the_correction_for_many_tests_is_that_of_its_paper(ps, expected):
 _LARGER = _ahead(0.0099)
 _SMALLER = _ahead(0.161)
 _REVERSE = data.Comparison({'two': 1.0, 'one': -1.0}, None, level=False)
-_DECISIVE = _claim(_AHEAD, decisive='Passes. Five for a thousand.')
 
 
 @pytest.mark.parametrize(
@@ -152,11 +151,11 @@ _DECISIVE = _claim(_AHEAD, decisive='Passes. Five for a thousand.')
     # The weakest comparison decides.
     (_claim(_AHEAD, _LARGER), (2, 4, 6), 10, 'same sign, larger'),
     (_claim(_LARGER, _SMALLER, _AHEAD), (2, 4, 6), 10, 'not seen'),
-    (_claim(_AHEAD, _REVERSE, _SMALLER), (2, 4, 6), 10, 'refuted'),
+    (_claim(_AHEAD, _REVERSE, _SMALLER), (3, 4, 5), 10, 'refuted'),
+    # Its p is three times (1 - sqrt(12 / 14)) / 2 = 0.037; above, 0.010.
+    (_claim(_AHEAD, _REVERSE, _SMALLER), (2, 4, 6), 10, 'not seen'),
     # What is known of the protocol does not.
-    (_DECISIVE, (2, 4, 6), 10, 'agrees'),
-    (_DECISIVE, (1, 3, 5), 10, 'not seen'),
-    (_DECISIVE, (-2, -4, -6), 10, 'refuted'),
+    (_claim(_AHEAD, decisive='Passes. Few.'), (-2, -4, -6), 10, 'refuted'),
     # Bounds must be eight points apart.
     (_claim(_AHEAD), (2, 4, 6), 8.1, 'agrees'),
     (_claim(_AHEAD), (2, 4, 6), 7.9, 'no range'),
@@ -224,30 +223,33 @@ def pages(tmp_path, monkeypatch):
 def test_the_short_page_has_a_line_for_each_claim(pages):
   short, _ = pages(10, 12, 14)
   # t^2 = 108, and 75 of the ten points from 12 to 2; of the 18 to 30 it is larger, and
-  # the largest p counts.
+  # the largest p counts. Of what is refuted the p of the reverse is shown.
   assert (1 - math.sqrt(108 / 110)) / 2 == pytest.approx(0.005, abs=5e-4)
-  assert (1 + math.sqrt(75 / 77)) / 2 == pytest.approx(0.993, abs=5e-4)
+  assert (1 - math.sqrt(75 / 77)) / 2 == pytest.approx(0.007, abs=5e-4)
   assert '\n- digits (1): not run 1\n- cifar (2): agrees 1; refuted 1\n' in short
   assert '\n- all (3): agrees 1; not run 1; refuted 1\n' in short
   # The claim that is not run has no p.
-  assert '\n1 of the 1 agreements survive' in short
-  assert '\n2 tests at 5 %;' in short
+  assert '\n1 of the 1 agreements and 1 of the 1 refutations survive' in short
+  assert ' for all 2 tests at 5 %;' in short
   assert (
     '\n## P\n\nA paper\n\n'
     '| claim | shown in | sentence | digits | cifar | protocol |\n'
     '| --- | --- | --- | --- | --- | --- |\n'
-    '| `other` | T | S. |  | refuted, p 0.993 (3) | cifar: One |\n'
+    '| `other` | T | S. |  | refuted, p 0.007 (3) | cifar: One |\n'
     '| `c` | Table 9 | One is better. | not run | agrees, p 0.005 (3) | |\n'
     '\nWithdrawn:\n\n- `gone`: It was not a claim.\n'
   ) in short
 
 
 def test_a_p_that_does_not_survive_the_correction_is_marked(pages):
-  # Mean 9, deviation 5, t^2 = 9.72: p is above half of 0.05. The other claim's is 0.9.
-  short, _ = pages(4, 9, 14)
+  # Mean 11, deviation 5: t^2 = 14.52, and 9.72 of the nine points from 11 to 2. Both p
+  # are above half of 0.05, the other of each kind is 0.9 or more.
+  short, _ = pages(6, 11, 16)
+  assert (1 - math.sqrt(14.52 / 16.52)) / 2 == pytest.approx(0.031, abs=5e-4)
   assert (1 - math.sqrt(9.72 / 11.72)) / 2 == pytest.approx(0.045, abs=5e-4)
-  assert '| agrees, p 0.045 † (3) | |\n' in short
-  assert '\n0 of the 1 agreements survive' in short
+  assert '| agrees, p 0.031 † (3) | |\n' in short
+  assert '| refuted, p 0.045 † (3) | cifar: One |\n' in short
+  assert '\n0 of the 1 agreements and 0 of the 1 refutations survive' in short
 
 
 def test_claims_are_in_the_order_of_verdict_then_p_by_the_weaker_budget():
@@ -273,14 +275,15 @@ def test_claims_are_in_the_order_of_verdict_then_p_by_the_weaker_budget():
 
 def test_the_page_of_the_site_has_all_figures(pages):
   _, full = pages(10, 12, 14)
-  # Means 0.52 and 0.64; deviations 2, and that of 60, 64 and 68: 4.
-  assert '| one | 64.0 ± 4.0 | `linear/10%/accuracy` | `one` |\n' in full
-  assert '| two | 52.0 ± 2.0 | `linear/10%/accuracy` | `two_4` |\n' in full
+  # Means 0.52 and 0.64; deviations 2, and that of 60, 64 and 68: 4; each times 2.92 and
+  # by the root of 3.
+  assert '| one | 64.0 ± 6.7 | `linear/10%/accuracy` | `one` |\n' in full
+  assert '| two | 52.0 ± 3.4 | `linear/10%/accuracy` | `two_4` |\n' in full
   # 2.92 standard errors of 1.1547; (1 - sqrt(243 / 245)) / 2 = 0.002.
   assert '| one - two | 12.3 | 12.0 ± 3.4 | agrees, p 0.005 (3) |\n' in full
   assert '| level: one - two | 30.0 | 12.0 ± 3.4 | agrees, p 0.002 (3) |\n' in full
-  assert '| level: one - two |  | 12.0 ± 3.4 | refuted, p 0.993 (3) |\n' in full
-  said = '**cifar: refuted, p 0.993 (3).** It is.\n\nProtocol: Smaller. It depends'
+  assert '| level: one - two |  | 12.0 ± 3.4 | refuted, p 0.007 (3) |\n' in full
+  said = '**cifar: refuted, p 0.007 (3).** It is.\n\nProtocol: Smaller. It depends'
   assert f'\n{said} on this: One. It is larger. Bounds: one; two.\n' in full
   assert '- `gone`: It was not a claim.\n' in full
   assert (

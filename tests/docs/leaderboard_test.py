@@ -41,11 +41,8 @@ class _Fake:
     few, more = 'linear/2%/accuracy', 'linear/10%/accuracy'
     accuracy = 0.8 - abs(rate - 0.3) / 10 + config.seed / 100
     numbers = {few: accuracy, more: accuracy + 0.1, f'validation/{more}': accuracy}
-    for own, value in (
-      ('pixels', self.pixels),
-      ('pixels_pca', 0.4),
-      ('random_encoder', 0.25),
-    ):
+    floors = {'pixels': self.pixels, 'pixels_pca': 0.4, 'random_encoder': 0.25}
+    for own, value in floors.items():
       numbers |= {f'{own}/{few}': value, f'{own}/{more}': value + 0.2}
     sent = {'bytes_down': [2_000_000, 4_000_000], 'bytes_up': [1_500_000, 1_500_000]}
     sent = {f'client_work/{name}': values for name, values in sent.items()}
