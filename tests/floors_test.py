@@ -28,12 +28,12 @@ _MAX_FUNCTION_LINES = 60
 # Ranks of the leaderboard and a figure of what federation costs took 79 of docs; tests
 # gave 370. What a run started from as one more floor took 60; tests gave 130.
 _BUDGETS = {
-  'tff_ssl': 58_872,
+  'tff_ssl': 58_878,
   'tasks': 9_227,
   'binaries': 16_384,
   'carriers': 790,
   'docs': 6_515,
-  'tests': 63_711,
+  'tests': 63_703,
 }
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DRAWS = re.compile(r'tf\.random\.(experimental\.)?(?!stateless|experimental)\w+')

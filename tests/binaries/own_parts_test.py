@@ -265,63 +265,44 @@ _FIELD = 'pull: kinds.NotNegative = 0.1'
     ('def f(:', 'fails by SyntaxError in line 1'),
     ('import no_such_dependency', "line 1: No module named 'no_such_dependency'"),
     ('import sys\nsys.exit(3)', 'fails by SystemExit in line 2: 3'),
-    (
-      own_files.OBJECTIVE.replace("'mine'", "'simclr'"),
-      "The objective 'simclr' is in tff_ssl.settings.objectives and in my_part",
-    ),
-    (
-      own_files.METHOD.replace("'again'", "'fedema'"),
-      "The method 'fedema' is in tff_ssl.setti",
-    ),
-    (
-      own_files.METHOD.replace("'tested'", "'knn'"),
-      "The metric 'knn' is in tff_ssl.evaluat",
-    ),
-    (
-      own_files.METHOD.replace("kind = 'again'", "kind = 'again'; steps = True"),
-      'has steps, or',
-    ),
-    (
-      own_files.OTHERS.replace("'tiny'", "'mlp'"),
-      "The encoder 'mlp' is in tff_ssl.settings.enc",
-    ),
-    (
-      own_files.OTHERS.replace("'clipped'", "'plain'"),
-      "The aggregation 'plain' is in tff_ssl",
-    ),
-    (
-      own_files.OTHERS.replace("'dim', after", "'mild', after"),
-      "The augmentation 'mild' is in",
-    ),
-    (
-      own_files.OTHERS.replace("task('stripes'", "task('digits'"),
-      "The task 'digits' is in tasks",
-    ),
-    (
-      own_files.OBJECTIVE.replace(_FIELD, 'pull: list[int] = ()'),
-      r'field pull of my_part.Mine has the type list\[int\]; it must be bool, int',
-    ),
-    (
-      own_files.OBJECTIVE.replace(_FIELD, 'pull: Weight = 0.0'),
-      "'Weight' is not defined",
-    ),
-    (
-      own_files.OBJECTIVE.replace(_FIELD, 'pull: kinds.Count = 0'),
-      'pull is 0; it must be a',
-    ),
-    (
-      own_files.OBJECTIVE.replace("'mine'", "'my-loss'"),
-      "is 'my-loss'; it must be a word of",
-    ),
-    (
-      own_files.OBJECTIVE.replace('(objectives.Projected)', ''),
-      'must be a frozen dataclass that',
-    ),
   ],
 )
 def test_a_module_that_cannot_be_imported_is_refused(tmp_path, text, message):
   with pytest.raises(ValueError, match=message):
     program.import_own([own_files.write(tmp_path, text)])
+
+
+_ONE, _TWO, _MORE = own_files.OBJECTIVE, own_files.METHOD, own_files.OTHERS
+_TYPES = r'field pull of my_part.Mine has the type list\[int\]; it must be bool, int'
+
+
+@pytest.mark.parametrize(
+  ('module', 'old', 'new', 'message'),
+  [
+    (
+      _ONE,
+      "'mine'",
+      "'simclr'",
+      "'simclr' is in tff_ssl.settings.objectives and in my",
+    ),
+    (_TWO, "'again'", "'fedema'", "The method 'fedema' is in tff_ssl.setti"),
+    (_TWO, "'tested'", "'knn'", "The metric 'knn' is in tff_ssl.evaluat"),
+    (_TWO, "kind = 'again'", "kind = 'again'; steps = True", 'has steps, or'),
+    (_MORE, "'tiny'", "'mlp'", "The encoder 'mlp' is in tff_ssl.settings.enc"),
+    (_MORE, "'clipped'", "'plain'", "The aggregation 'plain' is in tff_ssl"),
+    (_MORE, "'dim', after", "'mild', after", "The augmentation 'mild' is in"),
+    (_MORE, "task('stripes'", "task('digits'", "The task 'digits' is in tasks"),
+    (_ONE, _FIELD, 'pull: list[int] = ()', _TYPES),
+    (_ONE, _FIELD, 'pull: Weight = 0.0', "'Weight' is not defined"),
+    (_ONE, _FIELD, 'pull: kinds.Count = 0', 'pull is 0; it must be a'),
+    (_ONE, "'mine'", "'my-loss'", "is 'my-loss'; it must be a word of"),
+    (_ONE, '(objectives.Projected)', '', 'must be a frozen dataclass that'),
+  ],
+)
+def test_a_part_that_does_not_fit_is_refused(tmp_path, module, old, new, message):
+  test_a_module_that_cannot_be_imported_is_refused(
+    tmp_path, module.replace(old, new), message
+  )
 
 
 @pytest.mark.parametrize(

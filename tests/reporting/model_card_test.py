@@ -58,7 +58,7 @@ def test_a_card_tells_what_the_run_knows(folder):
     '- clients: sgd\n- clients.epochs: 5\n',
     '- dcco, 7 rounds\n',
     "    python -m binaries.dcco '--run_dir=my runs'\n",
-    '| Number | Trained | Its inputs | Untrained |\n',
+    '| Number | Trained | Its inputs | Untrained |\n| --- | --- | --- | --- |\n',
     '| knn/10%/accuracy | 25.0% | 37.5% | 12.5% |\n',
     '| classifier/accuracy | 75.0% |  |  |\n',
     'No privacy is guaranteed',
@@ -72,6 +72,17 @@ def test_a_card_tells_what_the_run_knows(folder):
   assert 'baselines=true' not in text
   # The table is of the test examples.
   assert 'validation' not in text
+
+
+def test_scores_stand_beside_those_of_what_the_run_started_from(folder):
+  name = 'knn/10%/accuracy'
+  ends = {f'{name}/low': 0.2, f'{name}/high': 0.3}
+  _add(folder / 'evaluation.json', **{f'initial_encoder/{name}': 0.225}, **ends)
+  assert (
+    '| Number | Trained | 95 % interval | Its inputs | Started from | Untrained |\n'
+    '| --- | --- | --- | --- | --- | --- |\n'
+    f'| {name} | 25.0% | 20.0% to 30.0% | 37.5% | 22.5% | 12.5% |\n'
+  ) in model_card.build(folder, {})
 
 
 def test_a_card_without_the_untrained_encoder_says_how_to_evaluate_it(folder):

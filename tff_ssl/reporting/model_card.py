@@ -32,8 +32,6 @@ NAME = disclosure.TEXT
 ENCODER, CARD, _EVALUATION = disclosure.ENCODER, disclosure.CARD, 'evaluation.json'
 # Shown of `evaluation.json`; recall by class and fairness are in the file itself.
 _BITS, _SIGNALS = 'bits', 'signals'
-# Prefixes of the numbers of what encoders read.
-_INPUTS = tuple(f'{name}/' for name in method_names.INPUTS)
 _BASELINES = 'python -m binaries.evaluate --evaluation=baselines=true --run='
 # What a card says of the run in words of its own, and of its settings.
 _NAMES = ('encoder', 'algorithm', 'rounds', 'input', 'output', 'parameters')
@@ -94,7 +92,6 @@ def build(
     command=inert.line(run_config.command(config)) or 'not recorded',
     round=numbers.get('round'),
     results=_results(numbers),
-    has_intervals=intervals.CASES in numbers,
     sentences=sentences,
     confusions=[
       (name, tables.markdown(tables.Table(cells)))
@@ -159,24 +156,33 @@ def _floats(numbers: Mapping[str, Any]) -> dict[str, float]:
   return {name: value for name, value in numbers.items() if isinstance(value, float)}
 
 
-def _results(
-  numbers: Mapping[str, Any],
-) -> list[tuple[str, object, str, object, object]]:
-  """Returns test scores: names, trained, intervals, of the inputs, untrained."""
-  return [
-    (
-      name,
-      _percent(numbers, name),
-      _interval(numbers, name),
-      next(filter(None, (_percent(numbers, each + name) for each in _INPUTS)), ''),
-      _percent(numbers, verdict.UNTRAINED + name),
-    )
+def _results(numbers: Mapping[str, Any]) -> list[tuple[object, ...]]:
+  """Returns the rows of a table of test scores, its head first; none without any."""
+  names = [
+    name
     for name in numbers
     # Names with more parts belong to baselines, clients or other tasks.
     if name.count('/') <= 2
     and not name.startswith(run_numbers.VALIDATION)
     and method_names.way(name)
   ]
+
+  def of(*models: str) -> list[object]:
+    found = ([_percent(numbers, each + name) for each in models] for name in names)
+    return [next(filter(None, own), '') for own in found]
+
+  columns: dict[str, list[Any]] = {
+    'Number': names,
+    'Trained': of(''),
+    '95 % interval': [_interval(numbers, name) for name in names],
+    'Its inputs': of(*run_numbers.INPUTS),
+    'Started from': of(*run_numbers.INITIAL),
+    'Untrained': of(verdict.UNTRAINED),
+  }
+  for head in ('95 % interval', 'Started from'):
+    if not any(columns[head]):
+      del columns[head]
+  return [tuple(columns), *zip(*columns.values(), strict=True)] if names else []
 
 
 def _interval(numbers: Mapping[str, Any], name: str) -> str:
