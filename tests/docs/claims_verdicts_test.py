@@ -143,6 +143,7 @@ def test_the_correction_for_many_tests_is_that_of_its_paper(ps, expected):
 _LARGER = _ahead(0.0099)
 _SMALLER = _ahead(0.161)
 _REVERSE = data.Comparison({'two': 1.0, 'one': -1.0}, None, level=False)
+_DECISIVE = _claim(_AHEAD, decisive='Passes. Five for a thousand.')
 
 
 @pytest.mark.parametrize(
@@ -155,7 +156,9 @@ _REVERSE = data.Comparison({'two': 1.0, 'one': -1.0}, None, level=False)
     # Its p is three times (1 - sqrt(12 / 14)) / 2 = 0.037; above, 0.010.
     (_claim(_AHEAD, _REVERSE, _SMALLER), (2, 4, 6), 10, 'not seen'),
     # What is known of the protocol does not.
-    (_claim(_AHEAD, decisive='Passes. Few.'), (-2, -4, -6), 10, 'refuted'),
+    (_DECISIVE, (2, 4, 6), 10, 'agrees'),
+    (_DECISIVE, (1, 3, 5), 10, 'not seen'),
+    (_DECISIVE, (-2, -4, -6), 10, 'refuted'),
     # Bounds must be eight points apart.
     (_claim(_AHEAD), (2, 4, 6), 8.1, 'agrees'),
     (_claim(_AHEAD), (2, 4, 6), 7.9, 'no range'),
