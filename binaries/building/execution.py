@@ -28,9 +28,11 @@ def as_rows(config: run_config.RunConfig) -> bool:
 
 def open_rounds(
   config: run_config.RunConfig, log_path: pathlib.Path
-) -> contexts.Context:
-  """Opens the context that executes the rounds of a run; see `open_context`."""
+) -> contextlib.AbstractContextManager[contexts.Context | None]:
+  """Opens the context that executes the rounds of a run, or none if none is needed."""
   own = config.runtime
+  if not config.method.federated:
+    return contextlib.nullcontext()
   if isinstance(own, runtimes.Ray):
     return contexts.ray(own.address, own.actors, own.cpus, own.gpus)
   return open_context(config, log_path)

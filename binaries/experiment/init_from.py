@@ -375,21 +375,17 @@ def take(
       raise ValueError(
         f'{source} does not fit: its {name} is {there}; it must be {list(shape)}.'
       )
-  # The part before the first '/' names a network.
-  fresh = {name.partition('/')[0] for name in misfits}
+  fresh = set(map(parameter_names.prefix_of, misfits))
   if heads := sorted(fresh - {target.TARGET}):
     print(f'not taken from {source} but initialised: {", ".join(heads)}', flush=True)
-  result = collections.OrderedDict(
-    (name, value if name.partition('/')[0] in fresh else _like(value, found[name]))
-    for name, value in own.items()
-  )
+  result = collections.OrderedDict(own)
+  for name, value in own.items():
+    if parameter_names.prefix_of(name) not in fresh:
+      result[name] = _like(value, found[name])
   if target.TARGET in fresh:
     copied = parameter_names.select(result, target.TARGET)
-    result.update(
-      parameter_names.with_prefix(
-        {name: result[name] for name in copied}, target.TARGET
-      )
-    )
+    online = {name: result[name] for name in copied}
+    result.update(parameter_names.with_prefix(online, target.TARGET))
   return result
 
 

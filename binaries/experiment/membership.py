@@ -15,6 +15,7 @@ import collections
 from collections.abc import Collection, Iterable, Mapping
 import dataclasses
 import json
+import operator
 import os
 import pathlib
 
@@ -280,11 +281,8 @@ def _changes(known: list[_Example], task: task_types.Task) -> str:
   both = [name for name in before if name in now]
 
   def differ(attribute: str) -> list[str]:
-    return [
-      name
-      for name in both
-      if getattr(before[name], attribute) != getattr(now[name], attribute)
-    ]
+    of = operator.attrgetter(attribute)
+    return [name for name in both if of(before[name]) != of(now[name])]
 
   unit = 'picture' if task.files else 'row'
   holder = 'case' if task.train.client is None else 'client'

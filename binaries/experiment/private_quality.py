@@ -192,10 +192,8 @@ class PrivateQuality(quality.Quality):
   def _numbers(self, round: int) -> list[int]:
     """Returns the numbers of a measurement's rounds in the ledger."""
     is_passes = self._releases.terms.sampling == accounting.PASSES
-    before, each = (
-      self._config.rounds if is_passes else _FIRST,
-      self._config.signal_rounds,
-    )
+    before = self._config.rounds if is_passes else _FIRST
+    each = self._config.signal_rounds
     first = before + aggregation.signals_after(self._config).index(round) * each + 1
     return [*range(first, first + each)]
 

@@ -2,7 +2,6 @@
 
 import collections
 from collections.abc import Callable, Mapping
-import contextlib
 import dataclasses
 import functools
 import importlib
@@ -37,7 +36,6 @@ from binaries.experiment import results
 from binaries.experiment import run_pages
 from tff_ssl.encoders import network
 from tff_ssl.encoders import precision
-from tff_ssl.execution import contexts
 from tff_ssl.reporting import verdict
 from tff_ssl.runs import alarms as alarms_lib
 from tff_ssl.runs import loop
@@ -176,15 +174,42 @@ def execute(experiment: experiments.Experiment) -> None:
   Args:
     experiment: The experiment.
   """
-  config, own, evaluator = experiment.config, experiment.own, experiment.evaluator
-  path, rounds = checks.folder_of(config), config.rounds
-  algorithm = algorithms.of(config)
+  config, rounds = experiment.config, experiment.config.rounds
+  path = checks.folder_of(config)
   init_from.check_data(config, path, experiment.task)
   start = init_from.build(config, path, experiment.encoder, experiment.objective)
-  alarms, mixing = alarms_lib.for_objective(experiment.objective), None
-  if algorithm.mixing is not None:
-    mixing = algorithm.mixing(config)
-    alarms.append(mixing)
+  if experiment.evaluator.skipped is not None:
+    # At the end again, in place of the numbers.
+    print(experiment.evaluator.skipped, flush=True)
+  with open_folder(config, experiment.task.fingerprint()) as folder:
+    experiment.partition.write_csv(folder.path / 'partition.csv')
+    data.write_facts(experiment.task, folder.path)
+    membership.write(folder.path, experiment.task)
+    if (topology := algorithms.of(config).topology) is not None:
+      # Only here: it imports the methods without a server.
+      graph = importlib.import_module('tff_ssl.reporting.graph')
+      graph.write(topology(config, experiment.partition.clients), folder.path)
+    done = max(folder.checkpoints.rounds(), default=0)
+    if 0 < done < rounds:
+      print(f'{path}: resuming after round {done} of {rounds}', flush=True)
+    private.print_recount(experiment.algorithm, folder)
+    with messages.add_resume_hint(folder, rounds):
+      weights = _train(experiment, folder, start)
+    _finish(experiment, folder, weights)
+  print(f'Run folder: {path}')
+
+
+def _train(
+  experiment: experiments.Experiment,
+  folder: run_folder.RunFolder,
+  start: Callable[[Any], Any] | None,
+) -> network.Params:
+  """Trains until the last round, and returns the weights that it ends with."""
+  config, rounds = experiment.config, experiment.config.rounds
+  path = checks.folder_of(config)
+  alarms = alarms_lib.for_objective(experiment.objective)
+  build = algorithms.of(config).mixing
+  mixing = [] if build is None else [build(config)]
 
   def save(state: Any, round: int = rounds) -> None:
     _save(experiment, folder, experiment.weights(state), round)
@@ -195,73 +220,61 @@ def execute(experiment: experiments.Experiment) -> None:
 
   def evaluate(state: Any, round: int) -> Mapping[str, float]:
     if round < rounds:
-      return numbers_of(state, round)
+      return _evaluate(experiment, folder, state, round)
     with messages.after_training(path):
-      return numbers_of(state, round)
-
-  def numbers_of(state: Any, round: int) -> Mapping[str, float]:
-    if experiment.evaluate is not None:
-      return experiment.evaluate(state, round)
-    weights = experiment.weights(state)
-    numbers = evaluator.evaluate_model(weights)
-    if (several := algorithm.models) is not None:
-      models, known = several(weights), (weights, numbers)
-      numbers.update(evaluator.evaluate_several(models, known))
-    if own is not None:
-      numbers.update(own.during(folder, weights, round))
-    return numbers
+      return _evaluate(experiment, folder, state, round)
 
   watch, watch_every = _build_watch(experiment)
-  if evaluator.skipped is not None:
-    # At the end again, in place of the numbers.
-    print(evaluator.skipped, flush=True)
-  with open_folder(config, experiment.task.fingerprint()) as folder:
-    experiment.partition.write_csv(folder.path / 'partition.csv')
-    data.write_facts(experiment.task, folder.path)
-    membership.write(folder.path, experiment.task)
-    if algorithm.topology is not None:
-      # Only here: it imports the methods without a server.
-      graph = importlib.import_module('tff_ssl.reporting.graph')
-      graph.write(algorithm.topology(config, experiment.partition.clients), folder.path)
-    done = max(folder.checkpoints.rounds(), default=0)
-    if 0 < done < rounds:
-      print(f'{path}: resuming after round {done} of {rounds}', flush=True)
-    private.print_recount(experiment.algorithm, folder)
-    with (
-      messages.add_resume_hint(folder, rounds),
-      _open_context(config, folder) as context,
-      private.save_on_budget_end(save_all, path),
-    ):
-      state = loop.run(
-        experiment.algorithm,
-        experiment.cohort_fn,
-        folder,
-        rounds,
-        evaluate,
-        config.evaluation.every
-        if experiment.evaluate_every is None
-        else experiment.evaluate_every,
-        config.checkpoint_every or 1,
-        execution=context,
-        alarms=[*alarms, run_pages.Live(experiment, folder.path)],
-        keep_fn=save,
-        start_fn=start,
-        watch_fn=watch,
-        watch_every=watch_every,
-        measurement=_build_measurement(experiment, folder),
-      )
-      rows = folder.metrics.rows()
-      if mixing is not None:
-        mixing.finish(rows)
-      messages.warn_of_no_pseudo_label(config, rows)
-      messages.warn_of_clipped_values(rows)
-      weights = experiment.weights(state)
-      if own is not None:
-        with messages.after_training(path):
-          own.finish(folder, weights, rounds)
-      experiment.finish()
-    _finish(experiment, folder, weights)
-  print(f'Run folder: {path}')
+  every = experiment.evaluate_every
+  with (
+    execution.open_rounds(config, folder.worker_log) as context,
+    private.save_on_budget_end(save_all, path),
+  ):
+    state = loop.run(
+      experiment.algorithm,
+      experiment.cohort_fn,
+      folder,
+      rounds,
+      evaluate,
+      config.evaluation.every if every is None else every,
+      config.checkpoint_every or 1,
+      execution=context,
+      alarms=[*alarms, *mixing, run_pages.Live(experiment, folder.path)],
+      keep_fn=save,
+      start_fn=start,
+      watch_fn=watch,
+      watch_every=watch_every,
+      measurement=_build_measurement(experiment, folder),
+    )
+    rows = folder.metrics.rows()
+    for alarm in mixing:
+      alarm.finish(rows)
+    messages.warn_of_no_pseudo_label(config, rows)
+    messages.warn_of_clipped_values(rows)
+    weights = experiment.weights(state)
+    if experiment.own is not None:
+      with messages.after_training(path):
+        experiment.own.finish(folder, weights, rounds)
+    experiment.finish()
+  return weights
+
+
+def _evaluate(
+  experiment: experiments.Experiment,
+  folder: run_folder.RunFolder,
+  state: Any,
+  round: int,
+) -> Mapping[str, float]:
+  """Measures the model, and the several that some methods have, after a round."""
+  if experiment.evaluate is not None:
+    return experiment.evaluate(state, round)
+  weights, evaluator = experiment.weights(state), experiment.evaluator
+  numbers = evaluator.evaluate_model(weights)
+  if (several := algorithms.of(experiment.config).models) is not None:
+    numbers.update(evaluator.evaluate_several(several(weights), (weights, numbers)))
+  if experiment.own is not None:
+    numbers.update(experiment.own.during(folder, weights, round))
+  return numbers
 
 
 def _finish(
@@ -360,12 +373,3 @@ def _build_measurement(
     return quality.measure(experiment.of_encoder(experiment.weights(state)), round)
 
   return loop.Measurement(measure, config.evaluation.signals_every)
-
-
-def _open_context(
-  config: run_config.RunConfig, folder: run_folder.RunFolder
-) -> contextlib.AbstractContextManager[contexts.Context | None]:
-  """Opens the context for TFF's computations; centralized training needs none."""
-  if not config.method.federated:
-    return contextlib.nullcontext()
-  return execution.open_rounds(config, folder.worker_log)
