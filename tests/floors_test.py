@@ -26,14 +26,15 @@ _MAX_FUNCTION_LINES = 60
 # own, names of classes, tables that fit a page), by 1,100. Sums of norms in fewer
 # passes over maps, and own metrics of the pixels, cost 38 more than went for them.
 # Ranks of the leaderboard and a figure of what federation costs took 79 of docs; tests
-# gave 370. What a run started from as one more floor took 66; tests gave 137.
+# gave 370. What a run started from as one more floor took 66, a line on what to do when
+# it is better 5; tests gave 150.
 _BUDGETS = {
-  'tff_ssl': 58_878,
+  'tff_ssl': 58_883,
   'tasks': 9_227,
   'binaries': 16_382,
   'carriers': 790,
   'docs': 6_515,
-  'tests': 63_705,
+  'tests': 63_695,
 }
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DRAWS = re.compile(r'tf\.random\.(experimental\.)?(?!stateless|experimental)\w+')

@@ -5,7 +5,6 @@ parser, CSV by Python's reader and by what spreadsheets take for a formula.
 """
 
 import csv
-from html import parser
 import io
 import re
 import unicodedata
@@ -14,6 +13,7 @@ import hypothesis
 from hypothesis import strategies
 import pytest
 
+from tests.worlds import html_page
 from tff_ssl.computing import inert
 
 NASTY = (
@@ -109,27 +109,11 @@ def test_a_cell_is_no_formula_and_is_read_again(name):
     float(cell)
 
 
-class _Text(parser.HTMLParser):
-  """Collects what a page shows, and notes whether it has any tag."""
-
-  def __init__(self):
-    super().__init__()
-    self.shown, self.tags = '', []
-
-  def handle_starttag(self, tag, attributes):
-    self.tags.append((tag, attributes))
-
-  def handle_data(self, data):
-    self.shown += data
-
-
 @over_names
 def test_html_shows_the_name_and_has_no_tag(name):
-  page = _Text()
-  page.feed(f'<p title="{inert.html(name)}">{inert.html(name)}</p>')
-  page.close()
-  assert page.tags == [('p', [('title', inert.line(name))])]
-  assert page.shown == inert.line(name)
+  page = html_page.Page(f'<li title="{inert.html(name)}">{inert.html(name)}</li>')
+  assert (page.tags, page.attributes) == (['li'], [('title', inert.line(name))])
+  assert page.texts('li') == [inert.line(name)]
 
 
 @over_names

@@ -85,6 +85,17 @@ def test_each_fault_has_the_cure_that_was_measured(run, images, start, flag):
     assert _line(((0.06, *after), *curves), _FLAGS, images) == ''
 
 
+# HAM10000 from ImageNet, SimCLR on one lesion a client, with rates 2e-4 and 5e-5.
+@pytest.mark.parametrize(('low', 'high'), [(-0.018, -0.002), (-0.006, 0.006)])
+def test_a_lower_rate_where_the_start_is_better(low, high):
+  name = 'linear/10%/accuracy'
+  ends = {'gain': (low + high) / 2, 'gain_low': low, 'gain_high': high}
+  numbers = {f'{name}/initial_{end}': value for end, value in ends.items()}
+  text = advice.line({**numbers, name: 0.715}, pd.DataFrame(), _FLAGS)
+  cure = 'Next: a lower rate, because what it started from is better (--slower).'
+  assert text == (cure if high < 0 else '')
+
+
 def test_what_a_method_refuses_gives_way_to_the_next_cure():
   assert 'more rounds' in _line(_OF_FOUR, {advice.ROUNDS: '--rounds'}, 4.0)
   of_norm = {**_FLAGS, advice.BATCH_NORM: '--norm'}

@@ -1,49 +1,17 @@
 import base64
-import html.parser
 import re
 import shlex
 
 import pandas as pd
 import pytest
 
+from tests.worlds import html_page
 from tests.worlds import made_runs
 from tff_ssl.reporting import comparison_page
 from tff_ssl.reporting import run_reader
 from tff_ssl.reporting import tables
 
 PNG = b'\x89PNG\r\n\x1a\nnot quite'
-_VOID = {'meta', 'img'}
-# Attributes that make a browser load something.
-_LOADING = {'src', 'href', 'srcset', 'data', 'action', 'poster', 'background'}
-
-
-class Parsed(html.parser.HTMLParser):
-  """The elements, texts and references of a page whose tags are balanced."""
-
-  def __init__(self, text: str):
-    super().__init__(convert_charrefs=True)
-    self.open, self.tags, self.loaded, self.cells = [], [], [], []
-    self.feed(text)
-    self.close()
-    assert not self.open
-
-  def handle_starttag(self, tag, attrs):
-    self.tags.append(tag)
-    self.loaded += [value for name, value in attrs if name in _LOADING]
-    if tag not in _VOID:
-      self.open.append(tag)
-    if tag in ('td', 'th', 'li', 'pre', 'title', 'style'):
-      self.cells.append((tag, ''))
-
-  def handle_endtag(self, tag):
-    assert self.open.pop() == tag
-
-  def handle_data(self, data):
-    if self.open and self.cells and self.open[-1] == self.cells[-1][0]:
-      self.cells[-1] = (self.open[-1], self.cells[-1][1] + data)
-
-  def texts(self, *tags):
-    return [text for tag, text in self.cells if tag in tags]
 
 
 @pytest.fixture
@@ -64,7 +32,7 @@ TABLE = tables.Table(
 
 def test_page_loads_nothing(groups):
   text = comparison_page.build(groups, [TABLE], ['a & b'], {'curves': PNG})
-  parsed = Parsed(text)
+  parsed = html_page.Page(text)
   (source,) = parsed.loaded
   start = 'data:image/png;base64,'
   assert source.startswith(start)
@@ -78,7 +46,7 @@ def test_page_loads_nothing(groups):
 
 
 def test_page_has_the_table_the_differences_and_the_runs(groups):
-  parsed = Parsed(comparison_page.build(groups, [TABLE], [], {'curves': PNG}))
+  parsed = html_page.Page(comparison_page.build(groups, [TABLE], [], {'curves': PNG}))
   assert parsed.texts('title') == ['Comparison of 2 runs']
   cells = parsed.texts('td', 'th')
   assert cells[:6] == ['method', 'runs', 'one', '1', '<i>two</i>', '2 ± 1']
@@ -106,9 +74,9 @@ def test_the_table_of_settings_is_no_wider_than_there_are_groups_or_settings(tmp
 
 
 def test_page_reads_in_the_dark(groups):
-  (style,) = Parsed(comparison_page.build(groups, [TABLE], [], {'curves': PNG})).texts(
-    'style'
-  )
+  (style,) = html_page.Page(
+    comparison_page.build(groups, [TABLE], [], {'curves': PNG})
+  ).texts('style')
   assert 'color-scheme: light dark' in style
   light, dark = style.split('prefers-color-scheme: dark', 1)
   variables = set(re.findall(r'(--\w+):', light))
@@ -123,7 +91,7 @@ def test_curves_are_above_ranks(groups):
 
 def test_one_group_and_no_curves(tmp_path):
   groups = made_runs.groups(made_runs.run(tmp_path / 'a'))
-  parsed = Parsed(comparison_page.build(groups, [TABLE], [], {}))
+  parsed = html_page.Page(comparison_page.build(groups, [TABLE], [], {}))
   assert parsed.texts('title') == ['Comparison of 1 run']
   assert 'img' not in parsed.tags
   assert parsed.tags.count('table') == 1
@@ -151,5 +119,7 @@ def test_settings_stand_for_a_command_that_is_not_recorded(tmp_path):
 def test_page_has_what_methods_confuse(tmp_path):
   confused = {f'knn/10%/confusion/0/{k}': 1.0 for k in range(2)}
   groups = made_runs.groups(made_runs.run(tmp_path / 'a', evaluation=confused))
-  cells = Parsed(comparison_page.build(groups, [TABLE], [], {})).texts('td', 'th')
+  cells = html_page.Page(comparison_page.build(groups, [TABLE], [], {})).texts(
+    'td', 'th'
+  )
   assert {'class 0', '50.0%'} <= {*cells}

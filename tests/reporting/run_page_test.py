@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image
 import pytest
 
-from tests.reporting import comparison_page_test
+from tests.worlds import html_page
 from tests.worlds import made_runs
 from tff_ssl.reporting import run_page
 from tff_ssl.reporting import run_reader
@@ -40,7 +40,7 @@ def test_finished_page_has_numbers_beside_those_of_the_pixels(tmp_path):
     read=['601 files: 600 images read'],
     advised='Try more <rounds>.',
   )
-  parsed = comparison_page_test.Parsed(page)
+  parsed = html_page.Page(page)
   cells = parsed.texts('td', 'th')
   assert cells[cells.index('encoder') + 1] == '75.0 ± 2.0%'
   assert cells[cells.index('pixels') + 1] == '50.0%'
@@ -138,7 +138,7 @@ def test_page_names_the_classes_that_are_confused(tmp_path):
   confused = {f'knn/10%/confusion/{k}/0': 1.0 for k in (0, 1)}
   evaluation = {**_EVALUATION, **confused}
   page = _page(tmp_path / 'run', evaluation=evaluation, classes=['<i>', 'bee'])
-  parsed = comparison_page_test.Parsed(page)
+  parsed = html_page.Page(page)
   assert {'as <i>', 'as bee', '<i>', 'bee'} <= {*parsed.texts('td', 'th')}
   (sentence,) = parsed.texts('li')
   assert sentence.startswith("All 2 test examples are called '<i>' by knn 10%")

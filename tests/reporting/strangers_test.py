@@ -2,7 +2,6 @@
 
 import csv
 import dataclasses
-from html import parser
 import json
 import re
 import unicodedata
@@ -14,6 +13,7 @@ import pytest
 from binaries.experiment import embedding
 from binaries.experiment import partition_report
 from tests.computing import inert_test
+from tests.worlds import html_page
 from tests.worlds import made_runs
 from tff_ssl.computing import inert
 from tff_ssl.evaluation import recalls
@@ -143,24 +143,6 @@ def test_a_comparison_is_inert(compared, tmp_path):
     assert len({*lengths[2:]}) == 1
 
 
-class _Tags(parser.HTMLParser):
-  """Notes the tags of a page, with what could run or be loaded."""
-
-  def __init__(self, text):
-    super().__init__()
-    self.tags, self.active = set(), []
-    self.feed(text)
-    self.close()
-
-  def handle_starttag(self, tag, attributes):
-    self.tags.add(tag)
-    self.active += [
-      (name, value)
-      for name, value in attributes
-      if name.startswith('on') or (name in ('src', 'href') and value[:5] != 'data:')
-    ]
-
-
 def test_pages_have_only_their_own_tags(compared):
   found = comparison.compare(compared)
   shown = comparison_table.table(found, found.questions)
@@ -174,10 +156,11 @@ def test_pages_have_only_their_own_tags(compared):
   map_page = gallery.build_page([panel], _NAMES, images, f'of {_NAMES[1]}')
   for text in (compared_page, map_page):
     _check_lines(text)
-    tags = _Tags(text)
-    assert not tags.active
-    assert not tags.tags & {'a', 'iframe', 'object', 'form', 'base', 'link'}
-  assert 'img' not in _Tags(compared_page).tags
+    page = html_page.Page(text)
+    assert not [name for name, _ in page.attributes if name.startswith('on')]
+    assert all(value.startswith('data:') for value in page.loaded)
+    assert not {*page.tags} & {'a', 'iframe', 'object', 'form', 'base', 'link'}
+  assert 'img' not in html_page.Page(compared_page).tags
   assert map_page.count('<script') == 2
   (data,) = [line for line in map_page.splitlines() if 'id="data"' in line]
   assert json.loads(data.partition('>')[2].partition('<')[0])['names'] == _LINES

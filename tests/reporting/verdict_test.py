@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from tff_ssl.evaluation import intervals
 from tff_ssl.reporting import verdict
 
 _BEFORE = {'spread': 0.3, 'rank': 20.0, 'view_ratio': 0.4}
@@ -157,7 +158,7 @@ def test_accuracy_is_compared_with_pixels_the_start_and_the_untrained_encoder(
     f'{name}/pixels_gain_high': -0.01,
   }
   few = {**numbers, 'tested/cases': 9.0}
-  assert verdict.against_inputs(few) == []
+  assert verdict.against(few, intervals.OVER) == []
   (sentence,) = verdict.sentences(few)
   assert sentence.endswith(' by 9 test cases, too few to compare it with others.')
   (sentence,) = verdict.sentences(numbers)

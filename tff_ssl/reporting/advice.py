@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+from tff_ssl.evaluation import intervals
 from tff_ssl.reporting import run_numbers
 from tff_ssl.reporting import verdict
 
@@ -46,13 +47,16 @@ def line(
   """
   light = verdict.traffic_light(numbers)
   color = light.color if light else ''
-  against = verdict.against_inputs(numbers)
+  against = verdict.against(numbers, intervals.OF_INPUTS.values())
   is_poor = verdict.WORSE in against or (against and verdict.BETTER not in against)
-  if color not in (verdict.RED, verdict.YELLOW) and not is_poor:
+  has_lost = verdict.WORSE in verdict.against(numbers, [intervals.INITIAL])
+  if color not in (verdict.RED, verdict.YELLOW) and not (is_poor or has_lost):
     return ''
   found = {BATCH_NORM: 'batch norm, which the predictor of this objective needs'}
   if light and color == verdict.RED:
     found[SLOWER] = f'a lower rate, because the encoder has {light.word}'
+  elif has_lost:
+    found[SLOWER] = 'a lower rate, because what it started from is better'
   if images is not None and images < FEWEST:
     found[IMAGES] = f'more images a step, which has {images:.0f}'
   if color != verdict.RED and len(metrics) < _LEAST_ROUNDS:

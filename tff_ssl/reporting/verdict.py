@@ -16,7 +16,7 @@ docs/is_it_any_good.md has the runs that the three thresholds come from, and the
 that they were tested on.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import itertools
 import math
 from typing import NamedTuple
@@ -204,11 +204,12 @@ def _compared(numbers: Mapping[str, float], name: str, over: str) -> str | None:
   return BETTER if low > 0 else WORSE if high < 0 else NOT_BETTER
 
 
-def against_inputs(numbers: Mapping[str, float]) -> list[str]:
-  """Returns how accuracies on a run's own task compare with its encoder's inputs.
+def against(numbers: Mapping[str, float], others: Iterable[str]) -> list[str]:
+  """Returns how accuracies on a run's own task compare with those of others.
 
   Args:
     numbers: Those of evaluation.json, by name.
+    others: What they are compared with, each one of `intervals.OVER`.
 
   Returns:
     `BETTER`, `NOT_BETTER` or `WORSE` for each method and number of labels.
@@ -216,7 +217,7 @@ def against_inputs(numbers: Mapping[str, float]) -> list[str]:
   # Names with more parts are of other tasks or encoders.
   last = f'/{method_names.ACCURACY}'
   own = [name for name in numbers if name.count('/') == 2 and name.endswith(last)]
-  pairs = itertools.product(own, intervals.OF_INPUTS.values())
+  pairs = itertools.product(own, others)
   return [word for pair in pairs if (word := _compared(numbers, *pair))]
 
 
