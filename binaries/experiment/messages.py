@@ -98,15 +98,24 @@ def warn_of_batches(
 ) -> None:
   """Warns on stderr if clients have batches that are too small, or too few of them.
 
-  Too small are those of few examples that batch norm would normalise; too few are those
-  of an epoch that `accumulate` makes a single step of.
+  Too small are those of one example that its objective has nothing to compare with, and
+  of few that batch norm would normalise; too few are those of an epoch that
+  `accumulate` makes a single step of.
 
   Args:
-    config: The run; if its clients have no local batches, there is no warning.
+    config: The run; if the server takes all steps, there is no warning.
     objective: What clients minimise.
     sizes: Number of examples of each client.
   """
-  if config.method.steps or not config.uses('clients.batch_size'):
+  if config.method.steps:
+    return
+  if config.objective.compares and (alone := sum(size == 1 for size in sizes)):
+    _warn(
+      f'{alone:,} of {len(sizes):,} clients have one example, from which '
+      f'{config.objective.kind} learns nothing, because it compares those of a client: '
+      'use larger clients, or DCCO, which compares those of a round.'
+    )
+  if not config.uses('clients.batch_size'):
     return
   plan = config.clients
   mixes = batch_norm_statistics.mixes_examples(objective)

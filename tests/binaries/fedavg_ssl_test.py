@@ -147,50 +147,57 @@ def test_fedbn_is_evaluated_by_the_mean_of_its_clients(runs):
     in_process.call(evaluate, f'--run={run.folder}')
 
 
-@pytest.mark.parametrize(
-  ('flags', 'said'),
-  [
-    # Of 66 in batches of 32 the last two are left out, for they are few.
-    (
-      '--encoder=norm=batch --clients=batch_size=32',
-      'on 1 of 4 clients (the smallest: 2)',
-    ),
-    ('--encoder=norm=batch --clients=batch_size=32,drop_last_batch=never', 'on 2 of 4'),
-    # Of 26 and 66 in batches of 20 the last six, which are more than a quarter.
-    (
-      '--encoder=norm=batch --clients=batch_size=20',
-      'on 3 of 4 clients (the smallest: 2)',
-    ),
-    (
-      '--encoder=norm=batch --clients=batch_size=20,drop_last_batch=always',
-      'on 1 of 4',
-    ),
-    ('--encoder=norm=batch', 'on 1 of 4 clients (the smallest: 2)'),
-    ('--encoder=norm=group --clients=batch_size=20', ''),
-    # 1, 2, 4 and 5 batches of 16. Batch norm leaves out the last two of 66.
-    ('--encoder=norm=group --clients=batch_size=16', ''),
-    (
-      '--encoder=norm=group --clients=batch_size=16,accumulate=4',
-      'on 2 of 4 clients an epoch is a single step',
-    ),
-    (
-      '--encoder=norm=batch --clients=batch_size=16,accumulate=4',
-      'on 3 of 4 clients an',
-    ),
-    (
-      '--encoder=norm=group --clients=batch_size=16,accumulate=5',
-      'on 3 of 4 clients an',
-    ),
-  ],
-)
-def test_batches_too_small_or_too_few_are_reported(capsys, flags, said):
-  config = in_process.read('fedavg_ssl', flags)
+def _warned(capsys, program, flags, sizes):
+  config = in_process.read(program, flags)
   task = registry.load('digits')
   objective = objectives.build(config, encoders.build(config, task), task)
-  messages.warn_of_batches(config, objective, [2, 26, 64, 66])
-  told = capsys.readouterr().err
+  messages.warn_of_batches(config, objective, sizes)
+  return capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+  ('norm', 'clients', 'said'),
+  [
+    # Of 66 in batches of 32 the last two are left out, for they are few.
+    ('batch', 'batch_size=32', 'on 1 of 4 clients (the smallest: 2)'),
+    ('batch', 'batch_size=32,drop_last_batch=never', 'on 2 of 4'),
+    # Of 26 and 66 in batches of 20 the last six, which are more than a quarter.
+    ('batch', 'batch_size=20', 'on 3 of 4 clients (the smallest: 2)'),
+    ('batch', 'batch_size=20,drop_last_batch=always', 'on 1 of 4'),
+    ('batch', 'sgd', 'on 1 of 4 clients (the smallest: 2)'),
+    ('group', 'batch_size=20', ''),
+    # 1, 2, 4 and 5 batches of 16. Batch norm leaves out the last two of 66.
+    ('group', 'batch_size=16', ''),
+    (
+      'group',
+      'batch_size=16,accumulate=4',
+      'on 2 of 4 clients an epoch is a single step',
+    ),
+    ('batch', 'batch_size=16,accumulate=4', 'on 3 of 4 clients an'),
+    ('group', 'batch_size=16,accumulate=5', 'on 3 of 4 clients an'),
+  ],
+)
+def test_batches_too_small_or_too_few_are_reported(capsys, norm, clients, said):
+  flags = f'--encoder=norm={norm} --clients={clients}'
+  told = _warned(capsys, 'fedavg_ssl', flags, [2, 26, 64, 66])
   assert bool(told) == bool(said)
   assert said in told
+
+
+@pytest.mark.parametrize(
+  ('flags', 'is_told'),
+  [
+    ('dcco --method=fedavg --objective=simclr', True),
+    ('dcco --method=fedavg --objective=lejepa', False),
+    ('dcco --objective=cco', False),
+    ('fedavg_ssl --objective=moco_v2', True),
+  ],
+)
+def test_clients_of_one_example_that_objectives_learn_nothing_from(
+  capsys, flags, is_told
+):
+  told = _warned(capsys, *flags.split(maxsplit=1), [1, 26, 0, 1])
+  assert ('2 of 4 clients have one example, from which ' in told) == is_told
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,7 @@ _ROWS = {
   'uniformity': (lambda: uniformity.UniformityObjective(harness.model()), _STEP),
   'vicreg': (lambda: harness.cco('vicreg'), _STEP),
 }
+_KINDS = {'moco': 'moco_v2', 'nt_xent': 'simclr'}
 _LONG = (
   'dino',
   'dispersed',
@@ -273,6 +274,8 @@ def test_degenerate_images_move_a_client_as_others_do(name):
   updates = {case: harness.flat(own.means['update']) for case, own in steps.items()}
   sizes = {case: np.linalg.norm(update) for case, update in updates.items()}
   assert max(sizes.values()) <= 12 * sizes['usual'], sizes
+  settings = objectives.OBJECTIVES.get(_KINDS.get(name, name), objectives.Objective)
+  assert (sizes['one'] == 0) == settings.compares
   assert np.isfinite(harness.flat(tf.nest.flatten(steps['one'].means))).all()
 
 

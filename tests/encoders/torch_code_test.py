@@ -79,90 +79,73 @@ def test_a_scope_is_a_class_and_equal_scopes_are_one():
 
 
 @pytest.mark.parametrize(
-  ('shape', 'build', 'module', 'line'),
+  ('name', 'shape', 'options', 'module', 'line'),
   [
     (
+      'layer_norm',
       (4, 4, 8),
-      lambda ops, x: ops.layer_norm(x, 'op'),
+      {},
       'nn.LayerNorm(8, eps=1e-05)',
       'self.op(x.movedim(1, -1)).movedim(-1, 1)',
     ),
+    ('layer_norm', (3, 8), {}, 'nn.LayerNorm(8, eps=1e-05)', 'self.op(x)'),
     (
-      (3, 8),
-      lambda ops, x: ops.layer_norm(x, 'op'),
-      'nn.LayerNorm(8, eps=1e-05)',
-      'self.op(x)',
-    ),
-    (
+      'dense',
       (4, 4, 3),
-      lambda ops, x: ops.dense(x, 'op', units=2, use_bias=False),
+      {'units': 2, 'use_bias': False},
       'nn.Conv2d(3, 2, 1, bias=False)',
       'self.op(x)',
     ),
+    ('dense', (3,), {'units': 2, 'use_bias': True}, 'nn.Linear(3, 2)', 'self.op(x)'),
     (
-      (3,),
-      lambda ops, x: ops.dense(x, 'op', units=2, use_bias=True),
-      'nn.Linear(3, 2)',
-      'self.op(x)',
-    ),
-    (
+      'layer_scale',
       (4, 4, 3),
-      lambda ops, x: ops.layer_scale(x, 'op'),
+      {},
       'nn.Parameter(torch.ones(3))',
       'x * self.op[:, None, None]',
     ),
+    ('layer_scale', (4, 3), {}, 'nn.Parameter(torch.ones(3))', 'x * self.op'),
+    ('batch_norm', (4, 4, 3), {}, 'nn.BatchNorm2d(3, eps=1e-05)', 'self.op(x)'),
+    ('batch_norm', (3,), {}, 'nn.BatchNorm1d(3, eps=1e-05)', 'self.op(x)'),
     (
-      (4, 3),
-      lambda ops, x: ops.layer_scale(x, 'op'),
-      'nn.Parameter(torch.ones(3))',
-      'x * self.op',
-    ),
-    (
+      'batch_norm',
       (4, 4, 3),
-      lambda ops, x: ops.batch_norm(x, 'op'),
-      'nn.BatchNorm2d(3, eps=1e-05)',
-      'self.op(x)',
-    ),
-    (
-      (3,),
-      lambda ops, x: ops.batch_norm(x, 'op'),
-      'nn.BatchNorm1d(3, eps=1e-05)',
-      'self.op(x)',
-    ),
-    (
-      (4, 4, 3),
-      lambda ops, x: ops.batch_norm(x, 'op', epsilon=1e-3),
+      {'epsilon': 1e-3},
       'nn.BatchNorm2d(3, eps=0.001)',
       'self.op(x)',
     ),
-    ((4, 4, 3), lambda ops, x: ops.relu6(x), None, 'F.relu6(x)'),
+    ('relu6', (4, 4, 3), {}, None, 'F.relu6(x)'),
     (
+      'depthwise_conv2d',
       (4, 4, 3),
-      lambda ops, x: ops.depthwise_conv2d(x, 'op', kernel_size=2),
+      {'kernel_size': 2},
       'nn.Conv2d(3, 3, 2, groups=3, bias=False)',
       'self.op(F.pad(x, (0, 1, 0, 1)))',
     ),
     (
+      'max_pool',
       (5, 4, 3),
-      lambda ops, x: ops.max_pool(x, size=2, strides=2),
+      {'size': 2, 'strides': 2},
       None,
       "F.max_pool2d(F.pad(x, (0, 0, 0, 1), value=float('-inf')), 2, 2)",
     ),
     (
+      'average_pool',
       (5, 4, 3),
-      lambda ops, x: ops.average_pool(x, size=2, strides=2),
+      {'size': 2, 'strides': 2},
       None,
       (
         'F.avg_pool2d(F.pad(x, (0, 0, 0, 1)), 2, 2) / '
         'F.avg_pool2d(F.pad(torch.ones_like(x), (0, 0, 0, 1)), 2, 2)'
       ),
     ),
-    ((4, 4, 3), lambda ops, x: ops.tokens(x), None, 'x.flatten(2).transpose(1, 2)'),
-    ((4, 3), lambda ops, x: ops.global_average_pool(x), None, 'x.mean(1)'),
+    ('tokens', (4, 4, 3), {}, None, 'x.flatten(2).transpose(1, 2)'),
+    ('global_average_pool', (4, 3), {}, None, 'x.mean(1)'),
   ],
 )
-def test_an_operation_is_one_line(shape, build, module, line):
-  code, _ = _code(build, shape)
+def test_an_operation_is_one_line(name, shape, options, module, line):
+  named = {'name': 'op'} if module else {}
+  code, _ = _code(lambda ops, x: getattr(ops, name)(x, **named, **options), shape)
   (whole,) = code.classes
   assert whole.lines == (f'x = {line}',)
   assert whole.modules == ((f'self.op = {module}',) if module else ())

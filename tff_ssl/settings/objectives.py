@@ -21,12 +21,14 @@ class Objective(kinds.Kind):
     unused: Names of the fields of a run that it does not use.
     labelled: Whether it reads labels.
     batch_norm: Whether its paper needs batch norm: with group norm encodings collapse.
+    compares: Whether it learns by comparing examples, and nothing from one alone.
   """
 
   kind: ClassVar[str] = ''
   unused: ClassVar[tuple[str, ...]] = ()
   labelled: ClassVar[bool] = False
   batch_norm: ClassVar[bool] = False
+  compares: ClassVar[bool] = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Simclr(Projected):
   """
 
   kind: ClassVar[str] = 'simclr'
+  compares: ClassVar[bool] = True
   projector: tuple[kinds.Count, ...] = _CONTRASTIVE
   temperature: kinds.Positive = 0.5
 
@@ -63,6 +66,7 @@ class Moco(Projected):
     queue_size: Keys in the queue.
   """
 
+  compares: ClassVar[bool] = True
   temperature: kinds.Positive = 0.07
   target_momentum: kinds.Fraction = 0.999
   queue_size: kinds.Count = 1024
@@ -160,6 +164,7 @@ class Cco(Projected):
   """
 
   kind: ClassVar[str] = 'cco'
+  compares: ClassVar[bool] = True
   off_diagonal_weight: kinds.NotNegative = 20.0
   encoding_norm: kinds.Positive | None = None
 
@@ -221,6 +226,7 @@ class Uniformity(Projected):
   """Alignment and uniformity (Wang and Isola, ICML 2020)."""
 
   kind: ClassVar[str] = 'uniformity'
+  compares: ClassVar[bool] = True
   projector: tuple[kinds.Count, ...] = _CONTRASTIVE
 
 
