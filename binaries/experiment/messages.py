@@ -109,7 +109,7 @@ def warn_of_batches(
   """
   if config.method.steps:
     return
-  if config.objective.compares and (alone := sum(size == 1 for size in sizes)):
+  if config.objective.compares and (alone := sizes.count(1)):
     _warn(
       f'{alone:,} of {len(sizes):,} clients have one example, from which '
       f'{config.objective.kind} learns nothing, because it compares those of a client: '
