@@ -1,4 +1,4 @@
-"""Norms and weight standardization against NumPy in float64.
+"""Norms, Gelu and weight standardization against NumPy in float64.
 
 In bfloat16: half_maps_test.py.
 """
@@ -12,6 +12,7 @@ from tff_ssl.encoders import network
 from tff_ssl.encoders import population
 from tff_ssl.encoders import projector
 from tff_ssl.encoders.operations import batch_normalization
+from tff_ssl.encoders.operations import elementwise
 from tff_ssl.encoders.operations import group_normalization
 from tff_ssl.encoders.operations import kernels
 
@@ -193,6 +194,7 @@ def _check_derivatives(loss, arrays, direction):
   ('kind', 'shape', 'number'),
   [
     ('group', (2, 3, 3, 4), 2),
+    ('layer', (2, 3, 4), None),
     ('batch', (4, 3, 3, 2), 2),
     ('batch', (6, 2), 2),
     ('batch', (7, 2), 1),
@@ -216,7 +218,7 @@ def test_derivatives_are_finite_differences(kind, shape, number, narrow, monkeyp
 
 
 @pytest.mark.parametrize('value', [0.0, 0.7, -1e5 / 3])
-def test_group_norm_of_equal_values_is_beta(value):
+def test_group_and_layer_norm_of_equal_values_are_beta(value):
   x = tf.fill([2, 7, 5, 8], value)
   dy = np.random.default_rng(0).normal(size=x.shape).astype('float32')
   with tf.GradientTape() as tape:
@@ -225,6 +227,8 @@ def test_group_norm_of_equal_values_is_beta(value):
   np.testing.assert_array_equal(y, np.full(x.shape, 3.0))
   one = group_normalization.group_norm(tf.fill([2, 1], value), [1.0], [0.5], 1)
   np.testing.assert_array_equal(one, [[0.5], [0.5]])
+  token = group_normalization.layer_norm(x[..., :7], tf.ones([7]), tf.fill([7], 3.0))
+  np.testing.assert_array_equal(token, np.full(token.shape, 3.0))
   # Without variance only the epsilon is left, and the mean of dy is taken away.
   grouped = dy.astype('float64').reshape(2, 7, 5, 4, 2)
   expected = (grouped - grouped.mean((1, 2, 4), keepdims=True)) / np.sqrt(1e-5)
@@ -240,6 +244,12 @@ def test_standardize_is_numpys_with_unit_columns(shape):
   flat = got.reshape(-1, shape[-1])
   np.testing.assert_allclose(flat.mean(0), 0.0, atol=1e-12)
   np.testing.assert_allclose((flat**2).sum(0), 1.0, rtol=1e-4)
+
+
+def test_gelu_derivatives_are_finite_differences():
+  x, target, direction = np.random.default_rng(4).normal(0.0, 2.0, (3, 5, 6))
+  gelu = elementwise.Gelu().compute
+  _check_derivatives(lambda x: tf.reduce_sum(gelu(x) ** 2 * target), [x], direction)
 
 
 def test_standardize_derivatives_are_finite_differences():

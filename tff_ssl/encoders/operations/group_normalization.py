@@ -115,8 +115,6 @@ class LayerNorm(operation.Operation):
 
   def compute(self, x: Any, gamma: Any, beta: Any) -> tf.Tensor:
     """See the base class."""
-    if x.dtype == tf.bfloat16:
-      return _half_layer_norm(x, gamma, beta, self.epsilon)
     return layer_norm(x, gamma, beta, self.epsilon)
 
   def per_client(
@@ -185,7 +183,6 @@ def group_norm(
   groups: int,
   other: Any = None,
   rectified: bool = False,
-  epsilon: float = NORM_EPSILON,
 ) -> tf.Tensor:
   """Normalizes each example's groups of channels to mean 0 and variance 1.
 
@@ -210,10 +207,9 @@ def group_norm(
     groups: number of groups, a divisor of channels.
     other: What is added to maps in bfloat16, like `x`; None: nothing.
     rectified: Whether the relu of such maps, with `other`, is taken.
-    epsilon: added to the variance.
 
   Returns:
-    Like `x`, (x - mean) / sqrt(variance + epsilon) * gamma + beta.
+    Like `x`, (x - mean) / sqrt(variance + 1e-5) * gamma + beta.
   """
   channels = x.shape[-1]
   positions = list(range(1, x.shape.rank - 1))
@@ -256,7 +252,7 @@ def group_norm(
     mean, square = (by_group(rows(value)) for value in maps.moments())
     # Rounding can leave the difference below zero where all values are equal.
     variance = tf.nn.relu(square - tf.square(mean))
-    inverse = tf.math.rsqrt(variance + epsilon)
+    inverse = tf.math.rsqrt(variance + NORM_EPSILON)
     scale = inverse * rows(gamma)
     shift = rows(beta) - mean * scale
     y = maps.affine(by_channel(scale), by_channel(shift))
@@ -311,33 +307,19 @@ def layer_norm(
 ) -> tf.Tensor:
   """Normalizes the last axis of each example and position to mean 0 and variance 1.
 
-  A token by itself is an example with one group of channels and one position: the
-  derivative is `group_norm`'s.
+  It is `group_norm` with one group of each row, in fewer passes: its scale and shift
+  of each example and channel would be as large as what is normalized. As there, one of
+  a row's own values is subtracted before all, and the derivative is written out and can
+  itself be differentiated.
 
   Args:
-    x: [n, ..., units].
-    gamma: [units] scale.
-    beta: [units] shift.
+    x: [n, ..., units]; in bfloat16 it is computed in float32, and rounded once.
+    gamma: [units] scale, or [rows, units], one for each row.
+    beta: [units] shift, or [rows, units].
     epsilon: added to the variance.
 
   Returns:
     [n, ..., units], (x - mean) / sqrt(variance + epsilon) * gamma + beta.
-  """
-  rows = tf.reshape(x, [-1, x.shape[-1]])
-  y = group_norm(rows, gamma, beta, 1, epsilon=epsilon)
-  return tf.reshape(y, [-1, *x.shape[1:]])
-
-
-def _half_layer_norm(
-  x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float
-) -> tf.Tensor:
-  """Computes `layer_norm` of bfloat16 in float32, in fewer passes over its rows.
-
-  Args:
-    x: [n, ..., units], bfloat16.
-    gamma: [units] scale, or [rows, units], one for each row.
-    beta: [units] shift, or [rows, units].
-    epsilon: added to the variance.
   """
 
   def mean(rows: tf.Tensor) -> tf.Tensor:
@@ -345,8 +327,9 @@ def _half_layer_norm(
 
   @tf.custom_gradient
   def normalize(rows: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor) -> Any:
-    wide = operation.wide(rows)
-    centred = wide - mean(wide)
+    near = operation.wide(rows)
+    near -= tf.stop_gradient(near[:, :1])
+    centred = near - mean(near)
     inverse = tf.math.rsqrt(mean(tf.square(centred)) + epsilon)
     normalized = centred * inverse
 
