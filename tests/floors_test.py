@@ -28,14 +28,14 @@ _MAX_FUNCTION_LINES = 60
 # Ranks of the leaderboard and a figure of what federation costs took 79 of docs; tests
 # gave 370. What a run started from as one more floor took 66, a line on what to do when
 # it is better 5, one on clients of one example 15; tests gave 158. Derivatives of layer
-# norm and Gelu in float32 took 14 of tests; what is gone from tff_ssl gave 17.
+# norm and Gelu in float32 took 16 of tests; what is gone from tff_ssl gave 17.
 _BUDGETS = {
   'tff_ssl': 58_872,
   'tasks': 9_227,
   'binaries': 16_391,
   'carriers': 790,
   'docs': 6_515,
-  'tests': 63_701,
+  'tests': 63_703,
 }
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DRAWS = re.compile(r'tf\.random\.(experimental\.)?(?!stateless|experimental)\w+')
