@@ -5,13 +5,13 @@ r"""Pretrains an encoder with FedAvg over any objective, or centrally with the s
       --clients=epochs=5,batch_size=128,learning_rate=0.3,momentum=0.9 \
       --clients=schedule=cosine --rounds=100 --run_dir=runs/simsiam
 
-The algorithms: `fedavg`; `fedprox` (with --clients=proximal_weight); `fedbn` (batch
-norm stays on the client); `scaffold`; `l_dawa`; `fed_ssl` (FedAvg in which BYOL's
-target, or MoCo's key networks and queue, stay on their client between rounds);
-`centralized` (local training on as many examples per round, drawn from all).
-The objective `supervised` has all labels: federated, it is Dec-SL, and the probes of
-its encoder are Dec-SLRep. `fedu2` takes SimCLR, SimSiam and BYOL; `orchestra` and `ssd`
-have an objective of their own.
+The algorithms: `fedavg` (FedAvgM with --server=momentum=0.5); `fedprox` (with
+--clients=proximal_weight); `fedbn` (batch norm stays on the client); `scaffold`;
+`l_dawa`; `fed_ssl` (FedAvg in which BYOL's target, or MoCo's key networks and queue,
+stay on their client between rounds); `centralized` (local training on as many examples
+per round, drawn from all). The objective `supervised` has all labels: federated, it is
+Dec-SL, and the probes of its encoder are Dec-SLRep. `fedu2` takes SimCLR, SimSiam and
+BYOL; `orchestra` and `ssd` have an objective of their own.
 
 Optimizers, rates, batches and views of its rows are ours (docs/recipes.md); heads,
 temperatures and weights are those of the objectives' papers.
