@@ -71,9 +71,13 @@ def cures(
   if (config.data.image_size or own_side) >= _SIDE and not is_started:
     flags[advice.BACKBONE] = '--encoder=torch_efficientnet_lite0 after make lite0'
   counts = [run_numbers.by_round(run.metrics, name) for name in ('examples', 'clients')]
-  if config.objective.kind not in _OF_STATISTICS or not all(map(len, counts)):
+  if not all(map(len, counts)):
     return flags, None
   images, clients = (float(count.mean()) for count in counts)
+  # Within a client, one image has nothing to be compared with.
+  learns = not config.objective.compares or images >= 2 * clients
+  if config.objective.kind not in _OF_STATISTICS and learns:
+    return flags, None
   if not config.method.steps:
     flags[advice.IMAGES] = 'python -m binaries.dcco --method=dcco'
     return flags, images / clients

@@ -12,13 +12,14 @@ from tff_ssl.reporting import run_reader
 
 _GROUP = 'fedavg_ssl --objective=byol --encoder=norm=group'
 _PRIVATE = '--aggregation=private:noise_multiplier=1,update_clip=1'
+_DCCO = 'python -m binaries.dcco --method=dcco'
 _SIZE = '--task=cifar10 --image_size'
 _LITE0 = '--encoder=torch_efficientnet_lite0 after make lite0'
 
 
-def _cures(line, init_from=None):
+def _cures(line, init_from=None, examples=8):
   program, _, flags = line.partition(' ')
-  counts = {'client_work/examples': [8], 'client_work/clients': [4]}
+  counts = {'client_work/examples': [examples], 'client_work/clients': [4]}
   config = {'config': {'init_from': init_from}}
   run = run_reader.Run(pathlib.Path('run'), config, pd.DataFrame(counts), {})
   return next_step.cures(in_process.read(program, flags), run)
@@ -72,7 +73,16 @@ def test_a_cure_has_its_flag_where_the_method_allows_it(line, cure, flag):
 def test_images_are_those_of_a_round_or_of_a_client():
   assert _cures('dcco')[1] == 8
   flags, images = _cures('dcco --method=fedavg --objective=cco')
-  assert (flags[advice.IMAGES], images) == ('python -m binaries.dcco --method=dcco', 2)
+  assert (flags[advice.IMAGES], images) == (_DCCO, 2)
+
+
+@pytest.mark.parametrize(
+  ('objective', 'examples', 'images'),
+  [('simclr', 4, 1), ('simclr', 8, None), ('simsiam', 4, None)],
+)
+def test_contrast_needs_dcco_where_clients_have_one_image(objective, examples, images):
+  flags, found = _cures(f'fedavg_ssl --objective={objective}', examples=examples)
+  assert (flags.get(advice.IMAGES), found) == (images and _DCCO, images)
 
 
 def test_only_a_run_that_starts_from_nothing_gets_a_backbone(tmp_path):

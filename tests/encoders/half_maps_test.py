@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.encoders import traced_step
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
 from tff_ssl.encoders.operations import batch_normalization
@@ -152,20 +153,11 @@ def test_what_waits_is_added_to_any_number_of_times_and_read_as_it_was():
 def _passes(net, params, x):
   """Returns the kinds of operations that read or write a map in a training step."""
 
-  @tf.function(autograph=False)
-  def step(params, x):
-    with tf.GradientTape() as tape:
-      tape.watch(params)
-      loss = tf.reduce_sum(net.apply(params, x))
-    return tape.gradient(loss, params)
-
-  graph = step.get_concrete_function(params, x).graph
-
   def is_of_maps(op):
     values = [*op.inputs, *op.outputs]
     return any(value.shape.rank == 4 and value.shape[0] == len(x) for value in values)
 
-  return [op for op in graph.get_operations() if is_of_maps(op)]
+  return [op for op in traced_step.operations(net, params, x) if is_of_maps(op)]
 
 
 def test_a_block_takes_four_passes_for_each_norm_and_no_map_in_float32():

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests.encoders import numpy_transformer
+from tests.encoders import traced_step
 from tests.oracles import layers
 from tff_ssl.encoders import network
 from tff_ssl.encoders import registry
@@ -33,19 +34,10 @@ def test_strided_positions_and_their_gradient_are_numpys(n, sides, strides):
 def test_no_kernel_of_one_has_a_stride_that_crashes():
   """With several threads, the gradient of 8 to 16 channels ended in a double free."""
   encoder = registry.build_encoder('resnet8', (8, 8, 3), 0.5)
-
-  @tf.function(autograph=False)
-  def gradient(params, images):
-    with tf.GradientTape() as tape:
-      tape.watch(params)
-      loss = tf.reduce_sum(encoder.apply(params, images))
-    return tape.gradient(loss, params)
-
   params = encoder.init(tf.constant([0, 1], tf.int32))
-  graph = gradient.get_concrete_function(params, tf.zeros([3, 8, 8, 3])).graph
   gradients = [
     operation
-    for operation in graph.get_operations()
+    for operation in traced_step.operations(encoder, params, tf.zeros([3, 8, 8, 3]))
     if operation.type == 'Conv2DBackpropFilter'
   ]
   kernels = [operation.outputs[0].shape.as_list() for operation in gradients]

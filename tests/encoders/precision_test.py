@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.encoders import traced_step
 from tff_ssl.encoders import network
 from tff_ssl.encoders import precision
 from tff_ssl.encoders import registry
@@ -212,16 +213,9 @@ def test_without_it_a_graph_has_no_cast(name):
   encoder = registry.build_encoder(name.split()[0], shape, **given)
 
   def kinds(net):
-    @tf.function(autograph=False)
-    def step(params, x):
-      with tf.GradientTape() as tape:
-        tape.watch(params)
-        loss = tf.reduce_sum(net.apply(params, x))
-      return tape.gradient(loss, params)
-
-    graph = step.get_concrete_function(net.init([0, 0]), tf.zeros([2, *shape])).graph
+    found = traced_step.operations(net, net.init([0, 0]), tf.zeros([2, *shape]))
     # A size that becomes a number costs nothing.
-    return {op.type for op in graph.get_operations() if _is_of_floats(op)}
+    return {op.type for op in found if _is_of_floats(op)}
 
   assert 'Cast' not in kinds(encoder)
   assert 'Cast' in kinds(encoder.with_precision('bfloat16'))

@@ -93,10 +93,6 @@ class FlatPartition(Mapping[str, np.ndarray]):
     """Iterates over the ids."""
     return iter(self.client_ids)
 
-  def __reversed__(self) -> Iterator[str]:
-    """Iterates over the ids, the last first."""
-    return reversed(self.client_ids)
-
   def __contains__(self, client_id: object) -> bool:
     """Returns whether there is such a client."""
     return self.client_ids.place(client_id) is not None
