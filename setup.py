@@ -49,6 +49,7 @@ setuptools.setup(
     'numpy>=1.25,<2',
     'pandas>=2.2,<3',
     'psutil',
+    'safetensors>=0.8,<1',
     'scikit-learn>=1.3',
     'scipy>=1.9',
     'tabulate',

@@ -201,9 +201,9 @@ def read(path: str | os.PathLike[str], layout: Layout) -> dict[str, np.ndarray]:
     OSError: It cannot be read.
   """
   with safetensors.open_tensors(path) as tensors:
-    names = {renamed(name): name for name in tensors.headers}
+    names = {renamed(name): name for name in tensors.shapes}
     shapes = {
-      name: tensors.headers[own].shape
+      name: tensors.shapes[own]
       for name, own in names.items()
       if not _LEFT_OUT.fullmatch(name)
     }

@@ -12,7 +12,6 @@ of order is told from the one that is due, and named.
 from collections.abc import Mapping
 import dataclasses
 import hashlib
-import io
 import json
 from typing import Any
 
@@ -101,9 +100,8 @@ def decode(content: bytes, sender: str, number: int, keys: keys_lib.Keys) -> Mes
   if not keys.is_signed(sender, signature, content):
     raise MessageError(f'{name} is not signed by {sender}; it must be.')
   try:
-    tensors = safetensors.Tensors(io.BytesIO(content), len(content))
-    fields = files.parse_json(tensors.about.get(_TEXT, '').encode(), 'its text')
-    arrays = {each: tensors.stored(each) for each in tensors.headers}
+    arrays, about = safetensors.from_bytes(content)
+    fields = files.parse_json(about.get(_TEXT, '').encode(), 'its text')
   except ValueError as error:
     raise MessageError(f'{name} {error}.') from error
   if not isinstance(fields, dict) or fields.keys() != _HEADER.keys():
