@@ -22,6 +22,19 @@ class MyCco(objectives.Projected):
 def my_cco(settings):
   return cco.CcoLoss(20.0)
 '''
+HEIR = """
+import dataclasses
+from tff_ssl.settings import parts
+import my_part
+
+@dataclasses.dataclass(frozen=True)
+class Heir(my_part.Mine):
+  kind = 'heir'
+
+@parts.objective(Heir)
+class HeirObjective(my_part.MineObjective):
+  pass
+"""
 METHOD = '''
 import dataclasses
 from tff_ssl.algorithms import fedavg

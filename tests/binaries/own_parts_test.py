@@ -148,9 +148,36 @@ def test_what_a_run_needs_is_named_and_compared(tmp_path):
   path.write_text(json.dumps({**stored, 'imports': {'a; rm -r ~': 'f'}}))
   with pytest.raises(ValueError, match=r'imports of .* is damaged'):
     in_process.call(evaluate, given, f'--run={folder}')
-  path.write_text(json.dumps({n: v for n, v in stored.items() if n != 'imports'}))
+
+
+def test_a_run_needs_the_modules_whose_parts_it_has(tmp_path):
+  given = (
+    own_files.write(tmp_path, own_files.OBJECTIVE),
+    own_files.write(tmp_path, own_files.HEIR, 'my_heir'),
+    own_files.write(tmp_path, own_files.METRIC, 'my_metric'),
+  )
+  program.import_own(given)
+
+  def used(objective: str, *metrics: str) -> list[str]:
+    config = {'objective': {'kind': objective}, 'run_dir': 'mine', 'methods': metrics}
+    return list(run_config.build(config, '', free=['run_dir']).get('imports', ()))
+
+  assert used('simclr', 'knn') == []
+  assert used('mine') == ['my_part']
+  # It inherits from a class of the other.
+  assert used('heir') == ['my_heir', 'my_part']
+  assert used('simclr', 'knn', 'neighbours') == ['my_metric']
+
+
+def test_a_changed_module_is_no_change_to_runs_of_others(tmp_path):
+  config = {'objective': {'kind': 'simclr'}}
+  began = run_config.build(config, '')
+  program.import_own([own_files.write(tmp_path, own_files.OBJECTIVE)])
+
+  run_config.compare(tmp_path, began, run_config.build(config, ''), free=())
+  own = {'objective': {'kind': 'mine'}}
   with pytest.raises(ValueError, match=r'--import=my_part is given, and .* without it'):
-    in_process.call(fedavg_ssl, given, *flags, '--evaluation=methods=knn')
+    run_config.compare(tmp_path, began, run_config.build(own, ''), free=())
 
 
 def test_an_encoder_a_task_views_and_an_aggregation(tmp_path):

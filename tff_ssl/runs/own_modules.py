@@ -29,6 +29,7 @@ FLAG = 'import'
 STORED = 'imports'
 GROUP = 'tff_ssl.parts'
 _SUFFIX, _NAME = '.py', re.compile(r'[\w.-]{1,100}', re.ASCII)
+_WORD = re.compile(r'\w+', re.ASCII)
 _DIGITS = 12
 _CALLS = '--verbosity=1 shows the calls'
 
@@ -202,6 +203,35 @@ def digests() -> dict[str, str]:
   return {name: own.digest for name, own in sorted(_modules().items())}
 
 
+def used(settings: Mapping[str, Any]) -> dict[str, str]:
+  """Returns the digests of the modules whose parts a run has.
+
+  A sweep's methods are given the same modules: a change in one of them is none to runs
+  of others. A module of which a used one has a name, such as a class, is used too.
+
+  Args:
+    settings: All that the run depends on, by name; a part is named in a text of it.
+  """
+  modules = _modules()
+  words = {word for value in settings.values() for word in _WORD.findall(str(value))}
+  waiting, found = [*parts.modules(only_own=True, named=words)], set[str]()
+  while waiting:
+    own = f'{waiting.pop()}.'
+    for name in modules.keys() - found:
+      if own.startswith(inside := f'{modules[name].name}.'):
+        found.add(name)
+        loaded = [m for key, m in sys.modules.items() if f'{key}.'.startswith(inside)]
+        waiting += [_home(value) for m in loaded for value in vars(m).values()]
+  return {name: modules[name].digest for name in sorted(found)}
+
+
+def _home(value: Any) -> str:
+  """Returns the name of a module, or of the one that a class or function is of."""
+  if isinstance(value, types.ModuleType):
+    return value.__name__
+  return str(getattr(value, '__module__', ''))
+
+
 def flags() -> list[str]:
   """Returns the flag that imports the same in another process; [] for nothing."""
   given = ','.join(own.given for own in _modules().values())
@@ -271,18 +301,22 @@ def _warn_once(line: str) -> None:
   sys.stderr.write(f'{line}\n')
 
 
-def check_same(what: object, stored: Mapping[str, Any]) -> None:
+def check_same(
+  what: object, stored: Mapping[str, Any], config: Mapping[str, Any]
+) -> None:
   """Refuses to resume a run with other modules than it began with.
 
   Args:
     what: The run, for the message.
     stored: Its config.json.
+    config: The same of a run that starts now.
 
   Raises:
     ValueError: If a module is missing, is not the run's, or has changed.
   """
   check_loaded(what, stored)
-  more = [name for name in _modules() if name not in of_run(what, stored)]
+  before, now = of_run(what, stored), of_run(what, config)
+  more = [name for name in now if name not in before]
   wrong = [f'--{FLAG}={name} is given, and {what} began without it' for name in more]
   if wrong := [*wrong, *changes(what, stored)]:
     raise ValueError(

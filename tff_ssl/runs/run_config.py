@@ -56,14 +56,14 @@ def build(
 
   Returns:
     `config`, `free`, `neutral`, `versions` of Python and packages, `task`, the
-    `identity` of what counts, the digests of `imports` if the process has modules of
+    `identity` of what counts, the digests of `imports` if it has parts of modules of
     one's own, and, for the reader, `processor`: what it has for bfloat16, and
     `command`.
   """
   versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
   own = settings(config)
   counting = {name: value for name, value in own.items() if not is_among(name, free)}
-  digests = own_modules.digests()
+  digests = own_modules.used(counting)
   imports = {own_modules.STORED: digests} if digests else {}
   versioned = [versions, platform.python_version(), task_fingerprint, *imports.values()]
   built = collections.OrderedDict(
@@ -266,7 +266,8 @@ def check(
   """
   if (pathlib.Path(folder) / NAME).exists():
     stored = read(folder)
-    compare(folder, stored, build(config, stored.get('task', '')), free, may_grow)
+    now = build(config, stored.get('task', ''), free)
+    compare(folder, stored, now, free, may_grow)
   elif pathlib.Path(folder).is_dir():
     check_unused(folder)
 
@@ -312,7 +313,7 @@ def compare(
     may_grow: Settings that may be larger now: they do not change the numbers that the
       run already has.
   """
-  own_modules.check_same(folder, stored)
+  own_modules.check_same(folder, stored, config)
   before, now = settings(stored[_CONFIG]), settings(config[_CONFIG])
   shared = before.keys() & now.keys()
 

@@ -19,7 +19,7 @@ decorates builds the part. The checkout's parts are registered in the same way a
 of a module of one's own (`runs.own_modules`, --import).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 import dataclasses
 import re
 import typing
@@ -281,15 +281,20 @@ def own(table: dict[str, Part]) -> Iterator[Part]:
   return (part for part in table.values() if part.is_own)
 
 
-def modules(only_own: bool = False) -> set[str]:
+def modules(only_own: bool = False, named: Collection[str] | None = None) -> set[str]:
   """Returns the names of the modules that have registered a part.
 
   Args:
     only_own: Whether those of the checkout are left out.
+    named: Names that their parts have; None: any.
   """
-  every = (part for table in _TABLES for part in table.values())
-  kept = (part for part in every if part.is_own or not only_own)
-  return {module_of(part.settings or part.build) for part in kept}
+  every = (item for table in _TABLES for item in table.items())
+  kept = [part for name, part in every if named is None or name in named]
+  return {
+    module_of(part.settings or part.build)
+    for part in kept
+    if part.is_own or not only_own
+  }
 
 
 def module_of(value: Any) -> str:
