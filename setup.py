@@ -46,6 +46,7 @@ setuptools.setup(
     'h5py',
     'jinja2',
     'matplotlib',
+    'ml-dtypes',
     'numpy>=1.25,<2',
     'pandas>=2.2,<3',
     'psutil',

@@ -4,6 +4,8 @@ import json
 import os
 import re
 import struct
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -55,6 +57,20 @@ def test_floats_of_any_size_are_read_as_float32(tmp_path, name, stored):
   # Half numbers have 11 significant bits, bfloat16 8 of which the last are cut.
   tolerance = {'F16': 2**-11, 'BF16': 2**-7}.get(name, 1e-7)
   np.testing.assert_allclose(got[:, 0], expected, rtol=tolerance)
+
+
+def test_bfloat16_is_read_before_tensorflow_is_imported(tmp_path):
+  path = tmp_path / 'a.safetensors'
+  header = {'x': {'dtype': 'BF16', 'shape': [], 'data_offsets': [0, 2]}}
+  path.write_bytes(_content(header, struct.pack('<f', 1.5)[2:]))
+  code = f"""
+import sys
+from tff_ssl.storage import safetensors
+with safetensors.open_tensors({str(path)!r}) as tensors:
+  print(tensors.read('x'), 'tensorflow' in sys.modules)
+"""
+  printed = subprocess.check_output([sys.executable, '-c', code], text=True)
+  assert printed == '1.5 False\n'
 
 
 def test_what_is_not_read_may_be_whole_numbers(tmp_path):

@@ -9,6 +9,7 @@ import contextlib
 import os
 import pathlib
 
+import ml_dtypes  # noqa: F401  NumPy knows bfloat16 by it.
 import numpy as np
 import safetensors
 from safetensors import numpy as in_numpy
