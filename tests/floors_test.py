@@ -29,8 +29,8 @@ _MAX_FUNCTION_LINES = 60
 # gave 370. What a run started from as one more floor took 66, a line on what to do when
 # it is better 5, one on clients of one example 19; tests gave 158. Derivatives of layer
 # norm and Gelu in float32 took 16 of tests; what is gone from tff_ssl gave 17 and 4.
-# Modules that a run does not use, and bfloat16, took 60 of tests; the package safetensors gave 105 of
-# tff_ssl.
+# Modules that a run does not use, and bfloat16, took 60 of tests; the package
+# safetensors gave 105 of tff_ssl.
 _BUDGETS = {
   'tff_ssl': 58_763,
   'tasks': 9_227,
