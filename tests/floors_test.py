@@ -29,15 +29,15 @@ _MAX_FUNCTION_LINES = 60
 # gave 370. What a run started from as one more floor took 66, a line on what to do when
 # it is better 5, one on clients of one example 19; tests gave 158. Derivatives of layer
 # norm and Gelu in float32 took 16 of tests; what is gone from tff_ssl gave 17 and 4.
-# Modules that a run does not use, and bfloat16, took 60 of tests; the package
-# safetensors gave 105 of tff_ssl.
+# Modules that a run does not use, what metrics of one's own predict, and columns given
+# in parts took 6 of binaries; the package safetensors gave 72 of tff_ssl.
 _BUDGETS = {
-  'tff_ssl': 58_763,
+  'tff_ssl': 58_796,
   'tasks': 9_227,
-  'binaries': 16_395,
+  'binaries': 16_401,
   'carriers': 790,
   'docs': 6_515,
-  'tests': 63_761,
+  'tests': 63_827,
 }
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DRAWS = re.compile(r'tf\.random\.(experimental\.)?(?!stateless|experimental)\w+')

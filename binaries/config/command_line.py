@@ -66,6 +66,7 @@ REPEATED = ('method', *run_config.PARTS, *run_config.KINDS)
 OF_ONE_RUN = ('seed', 'run_dir')
 # Fields of the evaluation that change how an encoder is fine-tuned.
 _OF_FINETUNING = ('finetune_steps', 'finetune_rate', 'precision')
+_COLUMNS = 'columns'
 # absl's own flag that programs take too.
 _VERBOSITY = 'verbosity'
 
@@ -272,12 +273,16 @@ def _changes(
 def _last_of_simple(
   order: Sequence[changing.Change], may_repeat: Collection[str]
 ) -> list[changing.Change]:
-  """Leaves out values of flags that are given again and cannot be repeated."""
+  """Leaves out values of flags that are given again and cannot be repeated.
+
+  Columns are a list, which may be given in parts.
+  """
   last = {name: k for k, (name, _) in enumerate(order)}
+  columns = ','.join(text for name, text in order if name == _COLUMNS)
   return [
-    change
-    for k, change in enumerate(order)
-    if change[0] in may_repeat or last[change[0]] == k
+    (name, columns if name == _COLUMNS else text)
+    for k, (name, text) in enumerate(order)
+    if name in may_repeat or last[name] == k
   ]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from binaries.config import comparisons
 from binaries.experiment import next_step
+from binaries.experiment import precision_marks
 from tff_ssl.computing import inert
 from tff_ssl.evaluation import method_names
 from tff_ssl.reporting import best_round
@@ -34,13 +35,13 @@ _FAIR = budgets.Settings(
   clients='clients_per_round',
   share='participation',
   passes=('clients.epochs', 'clients.local_steps'),
-  measures=(
-    'evaluation.finetune_rate',
-    'evaluation.finetune_steps',
-    'evaluation.knn_k',
-    'evaluation.precision',
-    'evaluation.supervised_steps',
-  ),
+  measures={
+    'evaluation.finetune_rate': 'finetune_rate',
+    'evaluation.finetune_steps': 'finetune_steps',
+    'evaluation.knn_k': 'knn_k',
+    'evaluation.precision': precision_marks.NAME,
+    'evaluation.supervised_steps': 'supervised_steps',
+  },
   norm='encoder.norm',
 )
 # What a reader wants to know of all runs.

@@ -9,6 +9,7 @@ import pytest
 
 from binaries.config import changing
 from binaries.config import checks
+from binaries.config import command_line
 from binaries.config import data
 from binaries.config import docstrings
 from binaries.config import evaluations
@@ -314,3 +315,10 @@ def test_a_run_of_before_with_a_removed_setting_at_its_value_goes_on(tmp_path):
 def test_removed_settings_are_no_fields():
   for part, field in removed.SETTINGS:
     assert all(field not in kinds.field_types(cls) for cls in _TABLES[part].values())
+
+
+def test_columns_may_be_given_in_parts():
+  given = ['--columns=image=Photo', '--columns=label=Kind,unused=Age']
+  paths = ['--task=cases', '--data_dir=pictures', '--run_dir=run']
+  config = command_line.parse_run('dcco', [*paths, *given])
+  assert config.data.columns == ('image=Photo', 'label=Kind', 'unused=Age')

@@ -194,6 +194,35 @@ def test_a_metric_gives_what_it_says(name, predicted, message):
     suite.evaluate(_encode, problem, [Mine()])
 
 
+_CLASSES = r'must be whole numbers from 0 to 2, or preferences \[30, 3\] without NaN'
+
+
+@pytest.mark.parametrize(
+  ('predicted', 'numbers', 'message'),
+  [
+    (np.full(30, 3), {}, _CLASSES),
+    (np.full(30, -1), {}, _CLASSES),
+    (np.zeros(30), {}, _CLASSES),
+    (np.full(30, 'a'), {}, _CLASSES),
+    (np.zeros([30, 4]), {}, _CLASSES),
+    (np.full([30, 3], np.nan), {}, _CLASSES),
+    (np.zeros(30, int), {'error': [1.0, 2.0]}, r'error of shape \(2,\); it must be a'),
+    (None, {}, r'returns a ndarray; `predict` must return classes and a mapping'),
+  ],
+)
+def test_what_is_no_prediction_is_refused(predicted, numbers, message):
+  class Mine(methods.Probe):
+    name = 'mine'
+
+    def predict(self, known, queries):
+      del known
+      return queries if predicted is None else (predicted, numbers)
+
+  problem = scores.Problem(examples.lit(60, 1, seed=0), examples.lit(30, 1, seed=1), 3)
+  with pytest.raises(ValueError, match=message):
+    suite.evaluate(_encode, problem, [Mine()])
+
+
 @pytest.mark.parametrize('case_level', [False, True])
 def test_federated_probe_is_given_the_encodings_and_what_is_kept(case_level):
   train, test = examples.lit(40, 2, seed=0), examples.lit(20, 2, seed=1)

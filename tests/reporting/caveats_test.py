@@ -8,7 +8,7 @@ _SETTINGS = budgets.Settings(
   clients='clients_per_round',
   share='participation',
   passes=('clients.epochs', 'clients.local_steps'),
-  measures=('evaluation.knn_k',),
+  measures={'evaluation.knn_k': 'knn_k', 'evaluation.precision': 'bits'},
 )
 
 
@@ -81,6 +81,35 @@ def test_settings_beside_numbers_are_compared_by_place(tmp_path, runs, is_differ
   assert [caveat.startswith(f'{_DIFFERENT}(20, 5): ') for caveat in said] == (
     [True] * is_different
   )
+
+
+@pytest.mark.parametrize(
+  ('numbers', 'is_different'),
+  [
+    # Not the setting `evaluation.precision`: a number of a metric of one's own.
+    ({'mine/10%/precision': 0.7}, False),
+    ({'knn/10%/bits': 16.0}, True),
+  ],
+)
+def test_the_precision_of_an_evaluation_is_that_of_its_bits(
+  tmp_path, numbers, is_different
+):
+  settings, scored = {'evaluation.precision': 'float32'}, {'knn/10%/accuracy': 0.5}
+  more = {'knn/10%/accuracy': 0.6, **numbers}
+  runs = (
+    made_runs.run(tmp_path / 'a', {**settings, 'seed': 1}, evaluation=scored),
+    made_runs.run(tmp_path / 'b', {**settings, 'seed': 2}, evaluation=more),
+  )
+  said = 'Runs were evaluated with different evaluation.precision (16, float32): '
+  assert [caveat.startswith(said) for caveat in found(*runs)] == [True] * is_different
+
+
+def test_settings_of_a_run_without_scores_are_not_compared(tmp_path):
+  runs = (
+    made_runs.run(tmp_path / 'a', {_KNN_K: 20}, evaluation={'knn/10%/accuracy': 0.5}),
+    made_runs.run(tmp_path / 'b', {_KNN_K: 5, 'seed': 1}, evaluation={'rank': 3.0}),
+  )
+  assert found(*runs) == []
 
 
 def test_groups_of_one_budget_norm_and_data_are_peers(tmp_path):

@@ -153,7 +153,13 @@ class Probe(Method):
     """Yields what its classifier predicts."""
     features, labels = data.train.features[labelled], data.train.labels[labelled]
     known = Known(features, labels, data.problem.num_classes, data.seed)
-    yield Outcome(self.name, *self.predict(known, data.test.features))
+    found = self.predict(known, data.test.features)
+    if not isinstance(found, tuple) or len(found) != 2:
+      raise ValueError(
+        f'The metric {self.name} returns a {type(found).__name__}; `predict` must '
+        'return classes and a mapping of numbers, as in `classes, {}`.'
+      )
+    yield Outcome(self.name, *found)
 
   @abc.abstractmethod
   def predict(self, known: Known, queries: np.ndarray) -> Predicted:

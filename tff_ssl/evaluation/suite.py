@@ -158,13 +158,20 @@ def _numbers(
   """Returns a method's numbers by name, with one draw of labels.
 
   Raises:
-    ValueError: If it predicts too few examples or too many, or lacks a score.
+    ValueError: If it predicts no class of each example, lacks a score, or gives a value
+      that is no number.
   """
   numbers: collections.OrderedDict[str, float] = collections.OrderedDict()
   count, missing = len(data.test.features), {*method.scores}
   for name, predictions, others in method.run(data, labelled):
     start = f'{name}/{percent}'
-    numbers.update((f'{start}/{last}', value) for last, value in others.items())
+    for last, value in others.items():
+      if np.ndim(value):
+        raise ValueError(
+          f'The metric {method.name} gives a {last} of shape {np.shape(value)}; it '
+          'must be a number.'
+        )
+      numbers[f'{start}/{last}'] = value
     if name == method.name:
       missing -= others.keys()
     if predictions is not None:
@@ -173,6 +180,7 @@ def _numbers(
           f'The metric {method.name} predicts {len(predictions)} examples; it must be '
           f'{count}, those of `test.features`.'
         )
+      _check_classes(method.name, np.asarray(predictions), data.problem.num_classes)
       numbers.update(data.test.score(start, predictions))
   if missing:
     raise ValueError(
@@ -180,6 +188,23 @@ def _numbers(
       f'name it, so it must, in an Outcome of the name {method.name}.'
     )
   return numbers
+
+
+def _check_classes(name: str, predicted: np.ndarray, num_classes: int) -> None:
+  """Refuses what a metric predicts if it is neither classes nor preferences."""
+  is_number = np.issubdtype(predicted.dtype, np.number)
+  if predicted.ndim == 1:
+    is_right = np.issubdtype(predicted.dtype, np.integer) and (
+      predicted.min(initial=0) >= 0 and predicted.max(initial=0) < num_classes
+    )
+  else:
+    is_right = predicted.shape[1:] == (num_classes,) and is_number
+  if not is_right or (is_number and np.isnan(predicted).any()):
+    raise ValueError(
+      f'The metric {name} predicts {predicted.dtype} {list(predicted.shape)}; it must '
+      f'be whole numbers from 0 to {num_classes - 1}, or preferences '
+      f'[{len(predicted)}, {num_classes}] without NaN.'
+    )
 
 
 def _first_only(encode: _Encode) -> _Encode:

@@ -1,6 +1,6 @@
 """Budgets of groups of runs: how much each has computed, and which are equal."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import math
 import statistics
 from typing import NamedTuple
@@ -21,14 +21,15 @@ class Settings(NamedTuple):
     clients: The number of clients in a round.
     share: A share of all clients that may stand in place of the number.
     passes: How often a client goes over its examples; the product of those it has.
-    measures: Settings of evaluation that change accuracies under the same name.
+    measures: Settings of evaluation that change accuracies under the same name, each
+      with the last part of the name that it has beside a number.
     norm: The setting of the layers that normalise.
   """
 
   clients: str = ''
   share: str = ''
   passes: Sequence[str] = ()
-  measures: Sequence[str] = ()
+  measures: Mapping[str, str] = {}
   norm: str = ''
 
 

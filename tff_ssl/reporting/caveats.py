@@ -1,7 +1,7 @@
 """Caveats of a comparison: whether its groups can be compared, and compared fairly."""
 
 import collections
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import math
 
 from tff_ssl.computing import kinds
@@ -88,15 +88,16 @@ def _other_data(groups: Sequence[run_groups.Group]) -> Iterator[str]:
 
 
 def _measured_otherwise(
-  groups: Sequence[run_groups.Group], measures: Sequence[str]
+  groups: Sequence[run_groups.Group], measures: Mapping[str, str]
 ) -> Iterator[str]:
   """Compares settings that do not define groups, because they change no training.
 
   A setting beside numbers, of a later evaluation, counts for these before the run's.
   """
-  runs = [run for group in groups for run in group.counted]
-  for name in measures:
-    end = f'/{name.rpartition(".")[2]}'
+  every = (run for group in groups for run in group.counted)
+  runs = [run for run in every if any(map(method_names.way, run.evaluation))]
+  for name, mark in measures.items():
+    end = f'/{mark}'
     # Numbers beside which some run has the setting, such as knn/10%, and their kind.
     marked = {
       key.removesuffix(end)
