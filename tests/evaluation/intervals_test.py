@@ -117,6 +117,13 @@ def test_fewer_than_twenty_clients_count_as_one_example_each(score):
     assert (np.allclose(found, exact, rtol=1e-9)) == is_exact
 
 
+def test_few_single_examples_have_the_exact_interval():
+  # Shares over eight draws of labels, which all draws of the examples have.
+  found = intervals.bootstrap(np.arange(2), np.arange(2), [np.full(2, 0.875)], 2)
+  want = stats.beta.ppf([0.025, 0.975], [1.75, 2.75], [1.25, 0.25])
+  np.testing.assert_allclose(found['accuracy'][0], want, rtol=1e-9)
+
+
 @pytest.mark.parametrize('right', [0, 1])
 def test_interval_of_equal_cases_is_the_exact_one(right):
   tested = _tested(n=14, right=right)

@@ -15,9 +15,9 @@ Deviations:
   If no case differs from the others, no draw does, and the bootstrap would be certain.
     The exact interval of so many equal cases replaces its open end (Clopper and
     Pearson, Biometrika 1934): 14 of 14 right is 76.8 % to 100 %.
-  Fewer than 20 cases or clients of several examples each count as so many examples, in
-    that interval: with 3 to 19 clients of ten, the bootstrap's interval held the true
-    share in 73 to 94 % of simulations, this one in 99 % or more.
+  Fewer than 20 cases, clients or single examples count as so many examples, in that
+    interval: with 3 to 19 clients of ten, the bootstrap's interval held the true share
+    in 73 to 94 % of simulations, this one in 99 % or more.
   Accuracies over several draws of labels are means; the draws of labels stay as they
     are, and only cases are drawn. The deviation over draws of labels is a number of its
     own (`label_draws`).
@@ -56,7 +56,7 @@ CONFUSION = 'confusion'
 # What was drawn: clients if they are named, otherwise cases.
 CASES, CLIENTS = 'tested/cases', 'tested/clients'
 _SEED = 0
-# Fewer cases of several examples have the interval of so many examples.
+# Fewer cases have the exact interval of so many examples.
 _FEW = 20
 # Numbers that one block of draws may hold.
 _BLOCK = 2**22
@@ -216,7 +216,7 @@ def bootstrap(
       ends = _ends(values[:, 0] - values[:, 1])
       gain = float(known[0, 0] - known[0, 1]), ends
     ends = _ends(values[:, 0])
-    if count < min(_FEW, len(labels)) or ends.low >= 1 or ends.high <= 0:
+    if count < _FEW or ends.low >= 1 or ends.high <= 0:
       ends = exact(float(known[0, 0]), count)
     result[score] = ends, gain
   return result
