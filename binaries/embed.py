@@ -70,6 +70,11 @@ class Options:
 def main(options: Options) -> None:
   """Embeds the images."""
   out = outputs.new_folder(options.out)
+  if out.resolve().is_relative_to(pathlib.Path(options.images).resolve()):
+    raise ValueError(
+      f'out is {str(out)!r}; it must be outside the folder of the images, '
+      f'{options.images}, of which map.png would be one.'
+    )
   if options.table is not None and options.color_by is None:
     raise ValueError('--table is given without --color_by, which names a column of it.')
   config = _config(options)

@@ -166,6 +166,7 @@ def test_bad_flags_are_one_sentence(taken, photos, tmp_path):
     f'{start} --images={path} --data=at_most=3': 'here it must be one of fit, pixel',
     f'{start} --images={path} --table=a.csv': '--table is given without --color_by',
     f'{start} --images={path} --color_by=age': 'holds no manifest.csv; a table',
+    f'--run={folder} --images={path} --out={path}/map': 'it must be outside the folder',
     f'{start} --images={empty}': 'holds no images that are not masks; their',
     f'--run={path} --images={path} --out={out}': 'encoder.keras is not a file',
     f'--run={tmp_path}/lone.keras --images={path} --out={out}': (

@@ -128,7 +128,11 @@ _MANY = 10**12
     ('quantity:clients=2,alpha=1,power=1', _FEW, 'power=1.0; exactly one'),
     ('quantity:clients=2,alpha=1e-12', _FEW, 'alpha of a quantity partition is 1e-12'),
     ('quantity:clients=4,alpha=1,min_examples=3', _FEW, 'needs 12 examples, but there'),
-    ('dirichlet:alpha=1,examples=1', [0, -1, 1], '1 of 3 examples are unlabelled'),
+    (
+      'dirichlet:alpha=1,examples=1',
+      [0, -1, 1],
+      '1 of 3 examples are unlabelled; use iid:clients=5, or case',
+    ),
     ('dirichlet:alpha=1,examples=4,clients=3', _FEW, 'needs 12 examples'),
     ('dirichlet:alpha=1e-12,examples=4', _FEW, 'partition is 1e-12; it must be 0 or'),
     ('style:clients=5,alpha=1e-12', _FEW, 'alpha of a style partition is 1e-12'),

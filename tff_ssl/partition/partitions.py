@@ -96,7 +96,7 @@ def check_labels(kind: str, labels: np.ndarray) -> None:
   if unlabelled:
     raise ValueError(
       f'A {kind} partition needs the label of every example, but {unlabelled} of '
-      f'{len(labels)} examples are unlabelled; use "iid" or "case".'
+      f'{len(labels)} examples are unlabelled; use iid:clients=5, or case.'
     )
 
 
