@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 from binaries.config import evaluations
-from binaries.config import run_config
 from binaries.experiment import evaluation_clients
 from tasks import registry
-from tff_ssl.settings import methods
-from tff_ssl.settings import objectives
+from tests.binaries import in_process
 
 _FAIR = evaluations.Additions(fairness=True)
 _CASES = np.array([7, 7, 3, 5, 3, 9])
@@ -32,20 +30,9 @@ def test_case_at_two_clients_is_named():
     evaluation_clients.hold_cases(partition, _CASES)
 
 
-def _config(partition=None):
-  return run_config.RunConfig(
-    methods.FedAvg(),
-    objectives.Simclr(),
-    partition=partition,
-    seed=0,
-    evaluation=evaluations.Evaluation(methods=('knn',)),
-  )
-
-
 def _deal(partition):
-  return evaluation_clients.build(
-    _config(partition), _FAIR, registry.load('digits')
-  ).deal
+  config = in_process.read('dcco', f'--partition={partition}')
+  return evaluation_clients.build(config, _FAIR, registry.load('digits')).deal
 
 
 def test_test_examples_are_dealt_by_the_partition_of_the_run():
@@ -62,12 +49,13 @@ def test_partition_that_does_not_fit_the_test_examples_is_named():
 
 
 def test_clusters_have_no_fairness():
+  config = in_process.read('dcco', '--partition=clusters:clients=3')
   with pytest.raises(ValueError, match='clusters of the test examples would not be'):
-    evaluation_clients.check(_config('clusters:clients=3'), _FAIR)
+    evaluation_clients.check(config, _FAIR)
 
 
 def test_nothing_is_built_that_is_not_asked_for():
-  config = _config()
+  config = in_process.read('dcco')
   built = evaluation_clients.build(
     config, evaluations.Additions(), registry.load('digits')
   )

@@ -8,8 +8,6 @@ import tensorflow as tf
 
 from binaries import partition
 from binaries.building import data as building
-from binaries.config import data as data_lib
-from binaries.config import run_config
 from binaries.experiment import partition_plot
 from tasks import registry
 from tests.binaries import in_process
@@ -18,18 +16,6 @@ from tests.export import encoder_files
 from tff_ssl.encoders import registry as encoder_registry
 from tff_ssl.evaluation import feature_sets
 from tff_ssl.partition import describe
-from tff_ssl.settings import methods
-from tff_ssl.settings import objectives
-
-
-def _config(text, seed=0, **data):
-  return run_config.RunConfig(
-    methods.FedAvg(),
-    objectives.Simclr(),
-    data=data_lib.Data(**data),
-    partition=text,
-    seed=seed,
-  )
 
 
 @pytest.fixture(scope='module')
@@ -99,9 +85,8 @@ def test_as_a_program_draws(tmp_path):
 
 
 def test_clusters_of_an_encoder(encoder_path, digits):
-  clients = building.partition(
-    _config('clusters:clients=2', partition_encoder=str(encoder_path)), digits
-  )
+  line = f'--partition=clusters:clients=2 --data=partition_encoder={encoder_path}'
+  clients = building.partition(in_process.read('dcco', line), digits)
   model = tf.keras.models.load_model(encoder_path)
   encoded = feature_sets.encode(model, digits.train.image)
   # k-means: everyone is nearest to the mean of their own cluster.
@@ -121,14 +106,14 @@ def test_encoder_that_cannot_be_used_is_an_error(encoder_path, digits):
       r'shape \(8, 8, 1\), but those of digits are',
     ),
   ):
-    config = _config('clusters:clients=2', partition_encoder=str(path))
+    line = f'--partition=clusters:clients=2 --data=partition_encoder={path}'
     with pytest.raises(ValueError, match=said):
-      building.partition(config, task)
+      building.partition(in_process.read('dcco', line), task)
 
 
 @pytest.mark.parametrize('labelled', [False, True])
 def test_clients_hold_the_changed_images(digits, labelled):
-  config = _config('rotation:clients=4')
+  config = in_process.read('dcco', '--partition=rotation:clients=4')
   clients = building.partition(config, digits)
   data = building.client_data_of(config, digits, clients, labelled)
   for k, (client_id, held) in enumerate(clients.items()):

@@ -3,14 +3,12 @@ import pytest
 
 from binaries.config import data as run_data
 from binaries.config import evaluations
-from binaries.config import run_config
 from binaries.experiment import transfer
 from tasks import images
 from tasks import provenance
 from tasks import registry
 from tasks import task_types
-from tff_ssl.settings import methods
-from tff_ssl.settings import objectives
+from tests.binaries import in_process
 
 
 def _task(channels, size=4):
@@ -55,8 +53,7 @@ def test_images_that_cannot_fit_are_named(channels, shape):
 
 
 def _load(image_shape):
-  config = run_config.RunConfig(methods.FedAvg(), objectives.Simclr())
-  return transfer.load(config, 'digits', None, image_shape)
+  return transfer.load(in_process.read('dcco'), 'digits', None, image_shape)
 
 
 def test_task_is_loaded_in_the_size_that_the_encoder_takes(capsys):
@@ -70,7 +67,7 @@ def test_pictures_are_read_as_the_run_reads_its_own(tmp_path, monkeypatch):
     registry, 'load', lambda *_, reading, **__: read.append(reading) or _task(3)
   )
   data = run_data.Data(fit='pad', pixel_range=(0.0, 9.0))
-  config = run_config.RunConfig(methods.FedAvg(), objectives.Simclr(), data=data)
+  config = in_process.read('dcco', data=data)
   measured = (('whole', (1.0, 2.0)),)
   files = provenance.Files(tmp_path, (), ranges=measured)
   transfer.load(config, 'cases', str(tmp_path), (4, 4, 3), files)
@@ -87,7 +84,7 @@ def test_pictures_are_read_as_the_run_reads_its_own(tmp_path, monkeypatch):
   ],
 )
 def test_a_task_without_images_is_named(own, other, wrong):
-  config = run_config.RunConfig(methods.FedAvg(), objectives.Simclr(), task=own)
+  config = in_process.read('dcco', task=own)
   with pytest.raises(ValueError, match=f'one image an example, which {wrong} has not'):
     transfer.check(config, evaluations.Additions(transfer=other))
 
