@@ -2,7 +2,6 @@
 
 import collections
 import dataclasses
-import json
 
 import numpy as np
 from PIL import Image
@@ -10,10 +9,8 @@ import pytest
 
 from binaries import partition
 from binaries.building import data
-from binaries.config import changing
 from binaries.config import evaluations
 from binaries.config import programs
-from binaries.config import run_config
 from binaries.config import task_defaults
 from binaries.experiment import evaluating
 from binaries.experiment import evaluation_clients
@@ -25,7 +22,6 @@ from tff_ssl.encoders import network
 from tff_ssl.encoders import parameter_names
 from tff_ssl.encoders import registry
 from tff_ssl.objectives import dual_encoder
-from tff_ssl.runs import run_config as stored_config
 
 _CLIENTS = 8
 _KNN = '--evaluation=methods=knn,label_fractions=1'
@@ -165,20 +161,6 @@ def test_strict_makes_losses_errors(tmp_path, capsys):
     in_process.call(partition, *line, '--data=strict=true')
   # The screen says all of it first.
   assert capsys.readouterr().out.count('left out 1 of 6 images') == 2
-
-
-def test_leave_to_follow_links_is_not_taken_from_a_run(tmp_path):
-  config = in_process.read('dcco', '--task=folder --data=follow_links=true,strict=true')
-  stored = stored_config.build(run_config.to_json(config), '')
-  (tmp_path / 'config.json').write_text(json.dumps(stored))
-  with pytest.raises(
-    ValueError,
-    match='not taken from another run: give --data=follow_links= on the',
-  ):
-    changing.check_given_again(tmp_path, changing.of_folder(tmp_path, {}), of_data=True)
-  config = changing.of_folder(tmp_path, {'data': 'follow_links=true'})
-  changing.check_given_again(tmp_path, config, of_data=True)
-  assert config.data.follow_links and not config.data.strict
 
 
 def test_flags_of_pictures_reach_the_task_and_the_configuration(tmp_path, capsys):
