@@ -109,18 +109,6 @@ def test_an_array_without_a_header_is_named(tmp_path, header):
     folder.load(3, {'a': np.zeros(2)})
 
 
-def test_a_damaged_lzma_archive_is_named(tmp_path):
-  folder = checkpoints.Checkpoints(tmp_path)
-  path = tmp_path / 'round_00000003.npz'
-  with zipfile.ZipFile(path, 'w', zipfile.ZIP_LZMA) as archive:
-    archive.writestr('state/a.npy', bytes(1000))
-  content = path.read_bytes()
-  start = content.index(b'a.npy') + len(b'a.npy') + 9  # Past the options of LZMA.
-  path.write_bytes(content[:start] + b'\xff' * 8 + content[start + 8 :])
-  with pytest.raises(ValueError, match=r'cannot read the checkpoint .*00000003'):
-    folder.load(3, {'a': np.zeros(2)})
-
-
 @pytest.mark.parametrize('flip', [0xFF, 1, 8])
 def test_no_byte_that_is_flipped_is_another_error(tmp_path, flip):
   """Of each byte: the file is as it was, or refused."""

@@ -172,6 +172,11 @@ def test_images_that_fit_in_no_memory_are_refused_by_arithmetic(tmp_path):
   [
     ('image,label', ['a/0.jpg,x'], 'no column client_id or case_id; it has image, la'),
     ('image,case_id', [], 'lists 0 images'),
+    (
+      'image,case_id,split',
+      ['a/0.jpg,c,fold'],
+      "gives image a/0.jpg the split 'fold'; it must be one of train, v",
+    ),
     ('image,case_id', [f'b{k},0' for k in range(5)], '5 files that cannot be found: b'),
     (
       'image,case_id,split',

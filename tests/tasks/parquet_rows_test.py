@@ -42,12 +42,15 @@ def test_cells_are_as_they_were_written(tmp_path):
   assert parquet_rows.header(path) == list(columns)
 
 
-def test_bytes_that_are_no_text_or_no_parquet_are_refused(tmp_path):
+def test_bytes_that_are_no_text_or_no_parquet_and_no_rows_are_refused(tmp_path):
   path = _file(tmp_path / 't.parquet', {'a': [b'x', b'\xff\xfe']})
   with pytest.raises(ValueError, match=r't\.parquet cannot be read as Parquet: .*UTF8'):
     parquet_rows.read(path)
   path.write_text('width,height')
   with pytest.raises(ValueError, match=r't\.parquet cannot be read as Parquet'):
+    parquet_rows.read(path)
+  _file(path, {'a': [], 'label': []})
+  with pytest.raises(ValueError, match='has 0 rows; it must have columns and rows'):
     parquet_rows.read(path)
 
 
