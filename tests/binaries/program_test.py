@@ -1,5 +1,4 @@
 import logging
-import os
 import pathlib
 import signal
 import sys
@@ -137,20 +136,6 @@ def test_signals_before_the_program_begins(argv, name, expected):
 def test_a_signal_at_any_line_of_the_start_and_the_end_is_one_line():
   ended = launch.python(_STOPS_ANYWHERE, preexec_fn=launch.heed_ctrl_c)
   assert ended.returncode == 0, ended.stderr
-
-
-def test_unencodable_characters_are_printed_as_escapes():
-  """As the name of a file that is not UTF-8, which would end the program."""
-  code = r"""
-import types
-from binaries.launching import program
-main = types.SimpleNamespace(
-  PROGRAM=types.SimpleNamespace(name='dcco'), main=lambda config: print('\udce4')
-)
-program.start(main, ['dcco', '--run_dir=x'])
-"""
-  strict = {**os.environ, 'PYTHONIOENCODING': 'utf-8:strict'}
-  assert launch.python(code, env=strict, check=True).stdout == '\\udce4\n'
 
 
 def test_ctrl_c_while_it_imports_is_one_line(tmp_path):

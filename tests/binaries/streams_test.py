@@ -73,7 +73,8 @@ program.run_module('__main__')
 
 
 def test_names_of_strangers_give_no_orders_to_a_terminal():
-  name = '\x1b[2J\u202egnp.exe\x9b1m'
+  # The last would end a program: the name of a file that is not UTF-8.
+  name = '\x1b[2J\u202egnp.exe\x9b1m\udce4'
   code = f"""
 {_PROGRAM}
 from absl import logging
@@ -84,8 +85,9 @@ def main(options):
   raise ValueError({name!r} + ' is\\n bad')
 program.run_module('__main__')
 """
-  ended = launch.python(code)
-  shown = r'\x1b[2J\u202egnp.exe\x9b1m'
+  strict = {**os.environ, 'PYTHONIOENCODING': 'utf-8:strict'}
+  ended = launch.python(code, env=strict)
+  shown = r'\x1b[2J\u202egnp.exe\x9b1m\udce4'
   assert ended.stdout == f'ok\tok {shown}\n'
   first, logged, last = ended.stderr.splitlines()
   assert first == shown
