@@ -80,15 +80,9 @@ class _Forger:
   def of_another_site(self):
     return self._some('south', [1, 2, 3, 4, 5, 6]), _UNSIGNED
 
-  def replayed(self):
-    number = int(self._random.choice([1, 2]))
-    return (
-      self.valid['north'][number],
-      f'{_NAME} is message {number} of north; it was moved there.',
-    )
-
-  def reordered(self):
-    number = int(self._random.choice([4, 5, 6]))
+  def moved(self):
+    # Of earlier messages, as if they were sent again, and of later ones.
+    number = int(self._random.choice([1, 2, 4, 5, 6]))
     return (
       self.valid['north'][number],
       f'{_NAME} is message {number} of north; it was moved there.',

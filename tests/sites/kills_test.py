@@ -155,7 +155,6 @@ def test_a_kill_before_any_write_changes_nothing(
 def test_a_site_that_is_back_goes_on_from_the_round_that_counted(tmp_path, quick):
   world = parties.World(tmp_path)
   rounds, late, back = 12, threading.Event(), threading.Event()
-  result = []
 
   def lose(round):
     if round == 2:
@@ -163,12 +162,6 @@ def test_a_site_that_is_back_goes_on_from_the_round_that_counted(tmp_path, quick
     if round > 2:
       back.set()
     return plain.CLIENTS['south']
-
-  def each(round):
-    if round == 6:
-      late.set()
-    if round == 9:
-      assert back.wait(30)
 
   threads = [_site(world, name) for name in ('east', 'north')]
   threads.append(
@@ -180,7 +173,10 @@ def test_a_site_that_is_back_goes_on_from_the_round_that_counted(tmp_path, quick
   def slow(round):
     if 6 <= round < 9:
       time.sleep(0.1)
-    each(round)
+    if round == 6:
+      late.set()
+    if round == 9:
+      assert back.wait(30)
 
   result = plain.coordinate(ends, folder, rounds, each=slow)
   for thread in threads:
