@@ -25,41 +25,29 @@ _SMALL = (
   '--task=digits',
   launch.FLIP,
   '--encoder=conv2:width=0.125',
-  '--partition=iid:clients=20',
-  '--clients=epochs=1,batch_size=32',
   '--evaluation=methods=knn',
 )
-_HEADS = ('--objective=projector=8/8',)
+_CLIENTS = ('--partition=iid:clients=20', '--clients=epochs=1,batch_size=32')
+_FEDMATCH = '--method=fedmatch:helper_interval=2'
 _RUNS = {
-  'fedsup': (*_HEADS, launch.APART),
-  'fixmatch': (),
-  'fedrgd': (),
-  'fedmatch': (launch.APART, '--method=helper_interval=2', '--objective=threshold=0.2'),
-  'labelled_only': (),
+  'fedsup': (*_CLIENTS, '--objective=projector=8/8', launch.APART),
+  'fixmatch': (*_CLIENTS, '--method=server_finetuned', '--objective=fixmatch'),
+  'fedrgd': (*_CLIENTS, '--method=fedrgd'),
+  'fedmatch': (*_CLIENTS, _FEDMATCH, '--objective=threshold=0.2', launch.APART),
+  'labelled_only': ('--method=labelled_only',),
 }
-_WITHOUT_CLIENTS = ('partition', 'clients')
 _ROUNDS = 2
-
-
-def _flags(method):
-  kept = [
-    flag
-    for flag in _SMALL
-    if method != 'labelled_only'
-    or flag.removeprefix('--').split('=')[0] not in _WITHOUT_CLIENTS
-  ]
-  objective = ('--objective=fixmatch',) if method == 'fixmatch' else ()
-  name = 'server_finetuned' if objective else method
-  return (f'--method={name}', *objective, *kept, *_RUNS[method], f'--rounds={_ROUNDS}')
 
 
 @pytest.fixture(scope='module', name='runs')
 def _runs(tmp_path_factory):
   """Returns runs by method, each made when it is first asked for."""
-  base = tmp_path_factory.mktemp('fedsup')
-  return launch.Made(
-    lambda name: in_process.run(fedsup, *_flags(name), f'--run_dir={base / name}')
-  )
+  base, flags = tmp_path_factory.mktemp('fedsup'), (*_SMALL, f'--rounds={_ROUNDS}')
+
+  def run(name):
+    return in_process.run(fedsup, *flags, *_RUNS[name], f'--run_dir={base / name}')
+
+  return launch.Made(run)
 
 
 @pytest.mark.long_for('fedsup', 'fedrgd', 'fedmatch', 'labelled_only')

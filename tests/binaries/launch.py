@@ -10,6 +10,8 @@ import sys
 import time
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tests import forked
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -124,6 +126,17 @@ def table(folder: pathlib.Path, name: str = 'metrics.csv') -> list[dict[str, str
   """Returns the rows of a table of a run."""
   with (folder / name).open(encoding='utf-8', newline='') as file:
     return list(csv.DictReader(file))
+
+
+def weights(folder: pathlib.Path, round: int) -> dict[str, np.ndarray]:
+  """Returns the trained parameters of a checkpoint of a run by their names."""
+  start = 'state/global_model_weights/trainable/'
+  with np.load(folder / 'checkpoints' / f'round_{round:08}.npz') as archive:
+    return {
+      name.removeprefix(start): archive[name]
+      for name in archive.files
+      if name.startswith(start)
+    }
 
 
 def wait_for_rows(process: Process, folder: pathlib.Path, count: int) -> None:

@@ -91,15 +91,6 @@ def test_why_a_run_has_no_more_rounds_and_what_to_do(tmp_path, flags, rounds, sa
     running.check(dataclasses.replace(config, rounds=rounds))
 
 
-def _weights(folder, round):
-  with np.load(folder / 'checkpoints' / f'round_{round:08d}.npz') as archive:
-    return {
-      name.partition('trainable/')[2]: archive[name]
-      for name in archive.files
-      if '/trainable/' in name
-    }
-
-
 # Heads of fewer than eight units have no group norm.
 def _run(folder, *flags, objective='simclr:projector=32/32'):
   given = (*_FLAGS, f'--objective={objective}', *flags, f'--run_dir={folder}')
@@ -136,7 +127,7 @@ def test_a_longer_run_has_the_rounds_of_one_that_began_so(tmp_path):
   assert numbers[f'initial_encoder/{name}'] == of_grown[name]
   gain = numbers[name] - of_grown[name]
   assert numbers[f'{name}/initial_gain'] == pytest.approx(gain)
-  was, now = _weights(grown, 2), _weights(other, 0)
+  was, now = launch.weights(grown, 2), launch.weights(other, 0)
   assert any(name.startswith('encoder/') for name in now)
   for name, value in now.items():
     if name.startswith('encoder/'):
