@@ -2,7 +2,6 @@ import json
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from binaries import dcco
 from binaries.building import algorithms
@@ -12,7 +11,6 @@ from tests.binaries import conftest
 from tests.binaries import in_process
 from tests.binaries import launch
 from tff_ssl.encoders import registry as encoder_registry
-from tff_ssl.export import encoder_file
 from tff_ssl.runs import checkpoints
 
 # They share the runs of conftest.py, which take minutes.
@@ -138,9 +136,3 @@ def test_an_evaluation_that_fails_loses_nothing(tmp_path, monkeypatch):
   assert json.loads((tmp_path / 'evaluation.json').read_text())['round'] == 1
   (row,) = launch.table(tmp_path)
   assert 0 < float(row['knn/10%/accuracy']) < 1
-  # What a run leaves can be read without executing anything of it.
-  model = tf.keras.models.load_model(tmp_path / 'encoder.keras')
-  images = np.random.default_rng(0).random((3, 8, 8, 1)).astype(np.float32)
-  np.testing.assert_array_equal(
-    encoder_file.read(tmp_path / 'encoder.keras')(images), model(images)
-  )

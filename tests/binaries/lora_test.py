@@ -129,29 +129,25 @@ def test_another_run_starts_from_merged_weights(tmp_path):
     np.testing.assert_array_equal(found[f'encoder/{name}'], value)
 
 
-def _damaged(path):
-  path.write_bytes(b'\x80\x04 a pickle')
-
-
-def _truncated(path):
-  path.write_bytes(path.read_bytes()[:-200])
-
-
-def _of_text(path):
-  np.savez(path, **{'norm/gamma': np.array(['a', 'b'])})
-
-
-def _of_another(path):
-  np.savez(path, **{'norm/gamma': np.zeros(3, np.float32)})
-
-
 @pytest.mark.parametrize(
   ('damage', 'said'),
   [
-    (_damaged, 'cannot read the frozen weights'),
-    (_truncated, 'cannot read the frozen weights'),
-    (_of_text, "'norm/gamma' holds <U1; it must hold floats"),
-    (_of_another, 'params of the base of vit has no embedding/patch/kernel'),
+    (
+      lambda path: path.write_bytes(b'\x80\x04 a pickle'),
+      'cannot read the frozen weights',
+    ),
+    (
+      lambda path: path.write_bytes(path.read_bytes()[:-200]),
+      'cannot read the frozen weights',
+    ),
+    (
+      lambda path: np.savez(path, **{'norm/gamma': np.array(['a', 'b'])}),
+      "'norm/gamma' holds <U1; it must hold floats",
+    ),
+    (
+      lambda path: np.savez(path, **{'norm/gamma': np.zeros(3, np.float32)}),
+      'params of the base of vit has no embedding/patch/kernel',
+    ),
     (lambda path: path.unlink(), 'base.npz is missing; it must hold the frozen'),
   ],
   ids=['damaged', 'truncated', 'text', 'another', 'missing'],

@@ -34,23 +34,16 @@ def test_figure_draws_the_series_of_every_group(two_groups):
 
 def test_group_has_its_colour_in_any_order(two_groups):
   shown = curves.quantities(two_groups, NAMES)[:1]
-  drawn = [
-    {text.get_text(): handle.get_color() for text, handle in _legend(figure)}
-    for figure in (
-      figures.draw(two_groups, shown),
-      figures.draw(two_groups[::-1], shown),
-    )
-  ]
+  drawn = []
+  for groups in (two_groups, two_groups[::-1]):
+    figure = figures.draw(groups, shown)
+    (legend,) = figure.legends
+    entries = zip(legend.texts, legend.get_lines(), strict=True)
+    drawn.append({text.get_text(): line.get_color() for text, line in entries})
+    colors = {line.get_color() for line in figure.axes[0].lines}
+    assert colors == {*drawn[-1].values()}
   assert drawn[0] == drawn[1]
-  assert len({*drawn[0].values()}) == 2
-  figure = figures.draw(two_groups[::-1], shown)
-  colors = {line.get_color() for line in figure.axes[0].lines}
-  assert colors == {*drawn[0].values()}
-
-
-def _legend(figure):
-  (legend,) = figure.legends
-  return zip(legend.texts, legend.get_lines(), strict=True)
+  assert len(colors) == 2
 
 
 def test_band_is_the_deviation_about_the_mean(two_groups):
