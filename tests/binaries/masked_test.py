@@ -90,18 +90,14 @@ def test_masks_and_boxes_with_baselines(made, run, capsys):
   assert cell in [part.strip() for part in rows[5]]
 
 
-def test_wrong_flags(made, run, tmp_path):
+# Which masks are none: masks_test of tasks.
+def test_wrong_flags(made, run):
   masks = f'--masks=dir={made / "masks"}'
   for flags, sentence in (
     ((masks, '--evaluation=methods=knn'), '--masks is given, but'),
     (('--masks=steps=3',), '--masks is given, but'),
     ((_METHODS, masks, '--fairness'), '--fairness is given, but'),
     ((_METHODS,), "data holds no mask of an image of 'ham10000'"),
-    ((_METHODS, f'--masks=dir={tmp_path}'), 'holds no mask of an image'),
-    (
-      (_METHODS, masks, '--transfer=digits'),
-      "images of the task 'digits' are not files",
-    ),
   ):
     with pytest.raises(ValueError, match=sentence):
       _evaluate(made, run, *flags)
