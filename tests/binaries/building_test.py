@@ -39,8 +39,8 @@ _OF_ROWS = {'fedca', 'fedmatch', 'fedu2', 'orchestra'}
 
 
 def _objective(program, line):
-  """Returns the objective of a command line, for rows of numbers."""
-  config = resolved.resolve_defaults(in_process.read(program, f'--task=wine {line}'))
+  """Returns the objective of a command line."""
+  config = resolved.resolve_defaults(in_process.read(program, line))
   task = data.load_task(config)
   return objectives.build(config, encoders.build(config, task), task)
 
@@ -56,17 +56,13 @@ def _objective(program, line):
   ],
 )
 def test_local_crops_are_half_of_the_side_in_whole_patches(line, side):
-  config = in_process.read(
-    'fedavg_ssl', f'--task=digits --image_size=30 --objective=dino {line}'
-  )
-  config = resolved.resolve_defaults(config)
-  task = data.load_task(config)
-  dino = objectives.build(config, encoders.build(config, task), task)
+  line = f'--task=digits --image_size=30 --objective=dino {line}'
+  dino = _objective('fedavg_ssl', line)
   assert {crop.image_size for crop in dino.local_crops} == {side}
 
 
 def test_a_mean_distance_is_over_the_dimensions_of_projections():
-  line = '--objective=vicreg:projector=16/8,mean_distance=true'
+  line = '--task=wine --objective=vicreg:projector=16/8,mean_distance=true'
   assert _objective('dcco', line).kind.invariance_weight == 25 / 8
 
 

@@ -24,7 +24,6 @@ from tff_ssl.objectives import simclr
 from tff_ssl.objectives import simsiam
 from tff_ssl.objectives import statistics
 from tff_ssl.objectives import supervised
-from tff_ssl.objectives import two_towers
 from tff_ssl.objectives import uniformity
 
 _WEIGHT = 0.7
@@ -98,10 +97,7 @@ def test_objectives_without_predictions_are_refused():
   labelled = supervised.SupervisedObjective(
     networks.encoder(), head, augment.by_name('none')
   )
-  towers = two_towers.TwoTower(
-    projector.build_linear(3, 2, 'left'), projector.build_linear(4, 2, 'right')
-  )
-  for objective in (labelled, simclr.SimclrObjective(towers)):
+  for objective in (labelled, simclr.SimclrObjective(networks.towers())):
     with pytest.raises(ValueError, match='it must be SimCLR, SimSiam, BYOL'):
       aligned_lib.AlignedObjective(objective, {}, _WEIGHT)
 
