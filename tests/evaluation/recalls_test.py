@@ -29,6 +29,7 @@ def test_recall_is_the_share_of_each_class_with_a_binomial_interval():
   assert found.cases == 48
 
 
+# What few cases, and cases that are all right, have: intervals_test.
 def test_examples_of_one_case_are_drawn_together():
   labels, rights = np.zeros(400, int), np.repeat([0, 1], 200)
   apart, together = (
@@ -36,17 +37,6 @@ def test_examples_of_one_case_are_drawn_together():
     for cases in (np.arange(400), np.arange(400) // 10)
   )
   assert together.high - together.low > 2 * (apart.high - apart.low)
-
-
-@pytest.mark.parametrize(('right', 'cases'), [([1] * 6, 2), ([0, 0, 1, 1, 1, 1], 3)])
-def test_few_cases_count_as_so_many_examples(right, cases):
-  """However many pictures each has: all of one patient may be right alike."""
-  held = np.arange(6) * cases // 6
-  found = recalls.tested(np.array(right), np.ones(6, int), held, _NAMES).right
-  exact = stats.binomtest(sum(right) * cases // 6, cases).proportion_ci(0.95, 'exact')
-  assert found.value == np.mean(right)
-  np.testing.assert_allclose(found[1:3], exact, rtol=1e-6)
-  assert found.high - found.low > 0.6
 
 
 @pytest.mark.parametrize('seed', range(5))

@@ -60,10 +60,15 @@ def asking(world, monkeypatch):
   return _Coordinator(world)
 
 
+def _to_the_end(world, asking, cohort_fn=None):
+  """Ends the run, in which north then takes part."""
+  asking.ends()
+  plain.take_part(world.answerer('north'), 'north', cohort_fn)
+
+
 def test_a_site_joins_answers_and_ends(world, asking):
   questions = asking.asks_all(1, value=2.0)
-  asking.ends()
-  plain.take_part(world.answerer('north'), 'north')
+  _to_the_end(world, asking)
   assert asking.got() == [
     ('join', asking.run, []),
     # The client has 5, its state is 0, then 1; model and mean are 2.
@@ -76,35 +81,30 @@ def test_the_newest_of_rounds_that_begin_is_answered(world, asking):
   asking.asks_all(1)
   asking.asks(2)
   last = asking.asks_all(2, value=2.0)
-  asking.ends()
-  plain.take_part(world.answerer('north'), 'north')
+  _to_the_end(world, asking)
   assert [answers for _, answers, _ in asking.got()] == [asking.run, *last]
 
 
 def test_an_exchange_of_another_round_is_not_that_of_this_one(world, asking):
   first = asking.asks(1)
   asking.asks(2, 'train')
-  asking.ends()
-  plain.take_part(world.answerer('north'), 'north')
+  _to_the_end(world, asking)
   assert [answers for _, answers, _ in asking.got()] == [asking.run, first]
 
 
 def test_who_is_not_asked_says_that_it_is_back(world, asking):
   asking.asks_all(1, sites=['south'])
-  asking.ends()
-  plain.take_part(world.answerer('north'), 'north')
+  _to_the_end(world, asking)
   assert [kind for kind, _, _ in asking.got()] == ['join', 'join']
 
 
 def test_states_are_those_of_the_last_round_that_counts(world, asking):
   # Round 2 did not count for the site, and so 3 begins where 1 ended.
   asking.asks_all(1)
-  asking.ends()
-  plain.take_part(world.answerer('north'), 'north')
+  _to_the_end(world, asking)
   for round, counted in ((2, 1), (3, 1), (4, 3)):
     asking.asks_all(round, counted={'north': counted}, oldest={'north': counted})
-    asking.ends()
-    plain.take_part(world.answerer('north'), 'north')
+    _to_the_end(world, asking)
   # Two exchanges a round, each of which adds 1 to the state.
   states = [sums[1] for kind, _, sums in asking.got() if kind == 'sums'][::2]
   assert states == [0, 2, 2, 4]
@@ -150,11 +150,9 @@ def test_a_round_that_rules_forbid_is_declined_and_the_next_is_not(world, asking
     return [5.0]
 
   question = asking.asks(1)
-  asking.ends()
-  plain.take_part(world.answerer('north'), 'north', cohort)
+  _to_the_end(world, asking, cohort)
   asking.asks_all(2)
-  asking.ends()
-  plain.take_part(world.answerer('north'), 'north', cohort)
+  _to_the_end(world, asking, cohort)
   got = asking.got()
   assert got[1] == ('refuse', question, [])
   refusal = messages.decode(world.box.get('north', 2), 'north', 2, world.keys('south'))
@@ -215,8 +213,7 @@ def test_the_coordinator_is_no_site_to_share_masks_with(world, asking):
 def test_what_is_read_is_remembered_and_nothing_is_sent_twice(world, asking):
   for round in (1, 2, 3):
     asking.asks_all(round, counted={'north': round - 1})
-    asking.ends()
-    plain.take_part(world.answerer('north'), 'north')
+    _to_the_end(world, asking)
   assert json.loads((world.folder('north') / 'read.json').read_text()) == {
     parties.COORDINATOR: [10, asking._outbox.last.digest]
   }
@@ -225,8 +222,7 @@ def test_what_is_read_is_remembered_and_nothing_is_sent_twice(world, asking):
 
 
 def test_an_offer_that_has_gone_is_missed(world, asking):
-  asking.ends()
-  plain.take_part(world.answerer('north'), 'north')
+  _to_the_end(world, asking)
   (world.box.path / parties.COORDINATOR / '00000001.message').unlink()
   with pytest.raises(ValueError, match=r'The offer has gone from .*; it must stay'):
     plain.take_part(world.answerer('north'), 'north')
