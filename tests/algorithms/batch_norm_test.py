@@ -34,19 +34,12 @@ def _encode(ops, x):
   return ops.global_average_pool(ops.relu(ops.batch_norm(x, 'norm')))
 
 
-def _supervised():
-  encoder = network.Network('encoder', tiny.IMAGE_SHAPE, _encode)
-  head = projector.build_linear(3, tiny.NUM_CLASSES)
-  return supervised.SupervisedObjective(encoder, head, byol.by_name('none'))
-
-
-_OBJECTIVE = _supervised()
+_OBJECTIVE = supervised.SupervisedObjective(
+  network.Network('encoder', tiny.IMAGE_SHAPE, _encode),
+  projector.build_linear(3, tiny.NUM_CLASSES),
+  byol.by_name('none'),
+)
 _PIXELS = 'encoder/pixels/population'
-
-
-def _fedavg(optimizer=harness.ADAM, packed=False, plan=_PLAN):
-  config = fedavg.Training(plan, harness.SEED)
-  return harness.build_fedavg(_OBJECTIVE, optimizer, config, packed)
 
 
 def _statistics(process, state):
@@ -67,7 +60,8 @@ def _assert_close(got, expected):
 
 def test_statistics_are_averaged_past_the_server_s_optimizer(tff_context):
   """With Adam on the server: weights move by its rule, statistics are replaced."""
-  process = _fedavg()
+  config = fedavg.Training(_PLAN, harness.SEED)
+  process = harness.build_fedavg(_OBJECTIVE, harness.ADAM, config)
   states, _ = harness.rounds_of(process, [harness.cohort(_SPLIT)])
   initial = _statistics(process, states[0])
   assert all(not np.any(initial[name]) for name in initial if name.endswith('mean'))

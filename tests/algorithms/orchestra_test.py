@@ -33,14 +33,10 @@ def _objective():
   return orchestra_objective.OrchestraObjective(harness.model(harness.SWAPPED))
 
 
-def _algorithm():
-  optimizer = optimizers.build_optimizer(harness.SGD)
-  return orchestra.orchestra(_objective(), optimizer, *_CONFIG)
-
-
 @pytest.fixture(scope='module')
 def process():
-  return harness.process(_algorithm())
+  optimizer = optimizers.build_optimizer(harness.SGD)
+  return harness.process(orchestra.orchestra(_objective(), optimizer, *_CONFIG))
 
 
 @pytest.fixture(scope='module')

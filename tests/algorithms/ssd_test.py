@@ -21,16 +21,12 @@ _OBJECTIVE = uniformity.UniformityObjective(harness.model())
 _CLIENTS = harness.split([3, 2, 4])
 
 
-def _build(optimizer, **options):
-  method = functools.partial(ssd.ssd, distillation_weight=0.0, **options)
-  config = _TRAINING, numbered.POPULATION
-  return harness.build(method, _OBJECTIVE, optimizer, config)
-
-
 @pytest.mark.long
 def test_a_round_is_the_mean_of_clients_that_train_by_their_own_numbers(tff_context):
   """Each as FedAvg's client would, on its own loss."""
-  process = _build(harness.SGD)
+  method = functools.partial(ssd.ssd, distillation_weight=0.0)
+  config = _TRAINING, numbered.POPULATION
+  process = harness.build(method, _OBJECTIVE, harness.SGD, config)
   states, metrics = harness.rounds_of(process, [harness.cohort(_CLIENTS)])
   own = separated.SeparatedObjective(
     _OBJECTIVE, numbered.POPULATION, distillation_weight=0.0

@@ -20,10 +20,6 @@ def _conv_norm_forward(ops, x):
   return ops.global_average_pool(x)
 
 
-def _conv_norm():
-  return network.Network('conv_norm', (4, 5, 3), _conv_norm_forward)
-
-
 def test_init_is_a_function_of_the_seed_in_and_out_of_graphs():
   net = registry.build_encoder('resnet8', (8, 8, 1), width=0.5)
   seed = tf.constant([3, 4], tf.int32)
@@ -44,7 +40,7 @@ def test_init_is_a_function_of_the_seed_in_and_out_of_graphs():
 
 
 def test_init_in_float64_is_the_float32_one_widened():
-  net = _conv_norm()
+  net = network.Network('conv_norm', (4, 5, 3), _conv_norm_forward)
   narrow, wide = net.init([1, 2]), net.init([1, 2], tf.float64)
   for name, value in narrow.items():
     assert wide[name].dtype == tf.float64
