@@ -77,7 +77,7 @@ def test_wrong_names_and_files_for_folders_need_no_tensorflow(tmp_path):
     '--aggregation=private is given without epsilon',
     'notes.txt.*, which is a file; it must be the folder of a run',
     'notes.txt is a file; it must be a folder',
-    'short.safetensors has 4 bytes; it must have at least 8.',
+    'short.safetensors is no whole safetensors file: .* header too small.',
     'with --encoder=resnet18; weights of PyTorch need one of torch_resnet18, ',
     "task is 'digit'",
     "dcco: task is 'digit'",

@@ -7,7 +7,7 @@ the size of the file before any memory is taken for a tensor.
 from collections.abc import Iterator, Mapping
 import contextlib
 import os
-import pathlib
+import stat
 
 import ml_dtypes  # noqa: F401  NumPy knows bfloat16 by it.
 import numpy as np
@@ -71,7 +71,7 @@ def open_tensors(path: str | os.PathLike[str]) -> Iterator[Tensors]:
     OSError: It cannot be read.
   """
   # A pipe blocks until somebody writes to it.
-  if pathlib.Path(path).exists() and not pathlib.Path(path).is_file():
+  if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
     raise ValueError(f'{path} is a folder, pipe or device; it must be a file.')
   try:
     with safetensors.safe_open(path, 'numpy') as file:
