@@ -19,7 +19,7 @@ _LINKS = (
   ('evaluate', '--run={d}/run', 'checkpoints/round_00000001.npz'),
   ('evaluate', '--run={d}/run', 'encoder.keras'),
   ('export', '--run={d}/run --out={d}/o', 'evaluation.json'),
-  ('embed', '--run={d}/run --images={d} --out={d}/o', 'lock'),
+  ('embed', '--run={d}/run --images={d}/run --out={d}/o', 'lock'),
   ('compare', '--runs={d}/run --out={d}/o', 'client_states.sqlite'),
   ('compare', '--runs={d}/run --out={d}/o', 'privacy_ledger.jsonl'),
   ('dcco', '--task=digits --run_dir={d}/run', 'clients.csv'),
