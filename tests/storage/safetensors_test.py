@@ -85,7 +85,7 @@ def test_what_is_not_read_may_be_whole_numbers(tmp_path):
 
 _LONG = struct.pack('<Q', 2**62) + b'{}'
 _LARGE = _changed(shape=[50_000, 50_000], data_offsets=[8, 10_000_000_008])
-_TWICE = b'{"a": 1, "a": 2}'
+_TWICE = json.dumps(_changed('two', data_offsets=[8, 16])).replace('two', 'one')
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ _TWICE = b'{"a": 1, "a": 2}'
     (b'', 'header too small'),
     (_LONG, 'header too large'),
     (_content(b'[' * 100_000, b''), 'invalid JSON in header'),
-    (_content(_TWICE, b''), 'invalid JSON in header'),
+    (_content(_TWICE.encode()), 'invalid offset for tensor `one`'),
     (_content([], b''), 'invalid JSON in header'),
     (_content({'a': 1}, b''), 'invalid JSON in header'),
     (_content(_changed(dtype='F8_E4M3', shape=[8])), "has 'one' of type F8_E4M3; it"),
@@ -127,6 +127,17 @@ def test_a_bad_file_is_one_sentence_and_takes_no_memory(tmp_path, content, said)
     _read(path)
   assert str(caught.value).startswith(f'{path} ')
   assert str(caught.value).endswith('.') and '\n' not in str(caught.value)
+
+
+def test_a_file_that_becomes_shorter_while_it_is_read_is_refused(tmp_path):
+  path = tmp_path / 'a.safetensors'
+  path.write_bytes(_content())
+  with (
+    pytest.raises(ValueError, match=r'a\.safetensors is no whole safetensors file'),
+    safetensors.open_tensors(path) as tensors,
+  ):
+    os.truncate(path, 0)
+    tensors.read('one')
 
 
 def test_what_is_no_file_is_refused(tmp_path):

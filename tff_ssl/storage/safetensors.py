@@ -7,6 +7,7 @@ the size of the file before any memory is taken for a tensor.
 from collections.abc import Iterator, Mapping
 import contextlib
 import os
+import pathlib
 import stat
 
 import ml_dtypes  # noqa: F401  NumPy knows bfloat16 by it.
@@ -71,10 +72,11 @@ def open_tensors(path: str | os.PathLike[str]) -> Iterator[Tensors]:
     OSError: It cannot be read.
   """
   # A pipe blocks until somebody writes to it.
-  if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
+  if not stat.S_ISREG(pathlib.Path(path).stat().st_mode):
     raise ValueError(f'{path} is a folder, pipe or device; it must be a file.')
   try:
-    with safetensors.safe_open(path, 'numpy') as file:
+    # A file in memory that becomes shorter would end the process.
+    with safetensors.safe_open(path, 'numpy', backend='pread') as file:
       yield Tensors(file)
   except safetensors.SafetensorError as error:
     raise ValueError(f'{path} is no whole safetensors file: {error}.') from error
@@ -108,7 +110,7 @@ def from_bytes(content: bytes) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     arrays = in_numpy.load(content)
   except safetensors.SafetensorError as error:
     raise ValueError(f'is no whole safetensors file: {error}') from error
-  except (KeyError, OverflowError) as error:
+  except (KeyError, OverflowError, ValueError) as error:
     raise ValueError(f'has a type or a size that NumPy lacks: {error}') from error
   end = _LENGTH_BYTES + int.from_bytes(content[:_LENGTH_BYTES], 'little')
   header = files.parse_json(content[_LENGTH_BYTES:end], 'its header')
